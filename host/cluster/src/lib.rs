@@ -1,0 +1,1 @@
+//! Kubernetes IO of the Evenkeel host: watches, cache, writes, events.

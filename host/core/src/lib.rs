@@ -1,0 +1,3 @@
+//! The decisions of the Evenkeel host, without IO.
+
+pub mod contract;

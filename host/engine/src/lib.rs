@@ -1,0 +1,1 @@
+//! The loop of the Evenkeel host: queue, workers, controllers, journal.

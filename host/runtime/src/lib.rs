@@ -1,0 +1,1 @@
+//! Runs reconciler components under limits.

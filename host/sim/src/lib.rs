@@ -1,0 +1,1 @@
+//! Scenarios on virtual time: the whole host on the embedded Kubernetes.

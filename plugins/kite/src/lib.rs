@@ -1,0 +1,1 @@
+//! Kite: users, namespaces, virtual machines and their disks.

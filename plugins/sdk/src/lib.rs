@@ -1,0 +1,1 @@
+//! Write a reconciler for Evenkeel as a pure function.
