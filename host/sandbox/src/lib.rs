@@ -1,1 +1,3 @@
 //! An in-memory Kubernetes API.
+
+pub mod schema;
