@@ -1,4 +1,16 @@
 //! The decisions of the Evenkeel host, without IO.
+//!
+//! Everything here is a function of its arguments: no clock but the one handed in, no randomness but from a seed.
 
+#![warn(clippy::indexing_slicing, clippy::unwrap_used)]
+
+pub mod canonical;
 pub mod contract;
+pub mod fingerprint;
 pub mod guest;
+pub mod limits;
+pub mod names;
+pub mod object;
+pub mod pointer;
+pub mod selector;
+pub mod view;

@@ -1,0 +1,176 @@
+//! An object as the cache holds it: one compact text with a parsed head.
+
+mod parse;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::canonical::canonical_text;
+use crate::contract::{Gvk, Json, ObjectRef};
+use crate::fingerprint::{Fingerprint, Hasher};
+use crate::limits::VIEW_HASHES_PER_OBJECT_MAX;
+use crate::pointer::Pointer;
+use crate::selector::Labels;
+use crate::view::View;
+
+/// Why a text is no object.
+#[derive(Debug, thiserror::Error)]
+pub enum ObjectError {
+    /// It is not JSON, or a field of its metadata is of a wrong type.
+    #[error("not a Kubernetes object")]
+    Json(#[source] serde_json::Error),
+    /// It has no name.
+    #[error("an object without a name")]
+    Nameless,
+}
+
+/// What the host needs of an object without reading its text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Its UID; empty where the server gave none.
+    pub uid: String,
+    /// Its resourceVersion, which plugins never see.
+    pub resource_version: String,
+    /// Its generation; 0 where it has none.
+    pub generation: i64,
+    /// Its namespace, none for a cluster-scoped kind.
+    pub namespace: Option<Arc<str>>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its labels.
+    pub labels: Labels,
+    /// The UID of the owner reference with `controller: true`.
+    pub controller_uid: Option<Box<str>>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Its finalizers, in their order.
+    pub finalizers: Vec<Box<str>>,
+    /// What field managers of ours own in it by apply.
+    pub managed: Vec<ManagedFields>,
+}
+
+/// What one field manager owns by server-side apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManagedFields {
+    /// The manager.
+    pub manager: Box<str>,
+    /// The subresource that it applied to; none for the object itself.
+    pub subresource: Option<Box<str>>,
+    /// Its `fieldsV1`.
+    pub fields: Box<str>,
+}
+
+/// An object of a watch cache. Its hashes are computed once each, when somebody asks.
+#[derive(Debug)]
+pub struct CachedObject {
+    json: Json,
+    head: Head,
+    gvk: Gvk,
+    whole: OnceLock<Fingerprint>,
+    parts: Mutex<Vec<(u64, Fingerprint)>>,
+}
+
+impl CachedObject {
+    /// From the API server's text. `gvk` is what was asked for: items of a list name no kind, and metadata-only
+    /// answers name another.
+    pub fn parse(gvk: &Gvk, raw: &str) -> Result<Self, ObjectError> {
+        let (json, head) = parse::parse(gvk, raw)?;
+        Ok(Self {
+            json: json.into(),
+            head,
+            gvk: gvk.clone(),
+            whole: OnceLock::new(),
+            parts: Mutex::default(),
+        })
+    }
+
+    /// Its text, as a plugin gets it: without managed fields, resourceVersion and kubectl's copy of it.
+    pub fn json(&self) -> &Json {
+        &self.json
+    }
+
+    /// What the host needs of it.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Its kind.
+    pub fn gvk(&self) -> &Gvk {
+        &self.gvk
+    }
+
+    /// Where it lives.
+    pub fn reference(&self) -> ObjectRef {
+        let Head { namespace, name, .. } = &self.head;
+        ObjectRef { gvk: self.gvk.clone(), namespace: namespace.clone(), name: name.clone() }
+    }
+
+    /// The hash of its UID and the parts in a view: as long as it is the same, the view shows the same.
+    pub fn view_hash(&self, view: &View) -> u64 {
+        if view.is_whole() {
+            return self.whole.get_or_init(|| self.hash_parts(view)).0;
+        }
+        // The list is short, and sound between any two statements.
+        let known = |parts: &[(u64, Fingerprint)]| {
+            parts.iter().find(|(id, _)| *id == view.id()).map(|(_, hash)| *hash)
+        };
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Fingerprint(hash)) = known(&parts) {
+            return hash;
+        }
+        let hash = self.hash_parts(view);
+        if parts.len() < VIEW_HASHES_PER_OBJECT_MAX {
+            parts.push((view.id(), hash));
+        }
+        hash.0
+    }
+
+    /// The canonical text of a field; none where it is missing.
+    pub fn field(&self, pointer: &Pointer) -> Option<Json> {
+        let found = pointer.find(&self.json)?;
+        canonical_text(found).map(Into::into)
+    }
+
+    /// What a field manager owns in it by apply, as `fieldsV1`.
+    pub fn managed(&self, manager: &str, subresource: Option<&str>) -> Option<&str> {
+        self.head
+            .managed
+            .iter()
+            .find(|fields| &*fields.manager == manager && fields.subresource.as_deref() == subresource)
+            .map(|fields| &*fields.fields)
+    }
+
+    /// Memory that it takes, about, in bytes.
+    pub fn bytes(&self) -> usize {
+        let labels: usize = self.head.labels.iter().map(|(key, value)| key.len() + value.len() + 64).sum();
+        let managed: usize = self.head.managed.iter().map(|m| m.manager.len() + m.fields.len() + 48).sum();
+        let finalizers: usize = self.head.finalizers.iter().map(|name| name.len() + 16).sum();
+        size_of::<Self>() + self.json.len() + labels + managed + finalizers + self.head.uid.len()
+    }
+
+    fn hash_parts(&self, view: &View) -> Fingerprint {
+        let mut hasher = Hasher::new("object");
+        // A successor of the same name is another object, whatever it looks like.
+        hasher.text(&self.head.uid);
+        if view.is_whole() {
+            hasher.text(&self.json);
+        }
+        for part in view.pointers().iter().map(|pointer| pointer.find(&self.json)) {
+            hasher.maybe(part);
+        }
+        hasher.finish()
+    }
+}
+
+impl PartialEq for CachedObject {
+    fn eq(&self, other: &Self) -> bool {
+        self.json == other.json && self.head == other.head && self.gvk == other.gvk
+    }
+}
+
+impl Eq for CachedObject {}
+
+/// Labels from pairs of text.
+pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
+    pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<BTreeMap<_, _>>()
+}

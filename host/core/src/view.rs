@@ -1,0 +1,113 @@
+//! The part of an object that a question is about: a change outside it wakes nobody.
+
+use std::fmt;
+
+use crate::fingerprint::{Fingerprint, Hasher};
+use crate::limits::VIEW_POINTERS_MAX;
+use crate::pointer::{Pointer, PointerError};
+
+/// Why pointers make no view.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// One of them is none.
+    #[error("{text:?} is no JSON pointer")]
+    Pointer {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        #[source]
+        cause: PointerError,
+    },
+    /// They are too many.
+    #[error("a view has at most {VIEW_POINTERS_MAX} pointers, this one has {given}")]
+    TooMany {
+        /// So many were given.
+        given: usize,
+    },
+}
+
+/// A set of JSON pointers; the empty one is the whole object.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct View {
+    pointers: Box<[Pointer]>,
+    id: u64,
+}
+
+impl View {
+    /// From the pointers of a query or a controller; their order and repetitions do not matter.
+    pub fn parse<S: AsRef<str>>(pointers: &[S]) -> Result<Self, ViewError> {
+        if pointers.len() > VIEW_POINTERS_MAX {
+            return Err(ViewError::TooMany { given: pointers.len() });
+        }
+        let parse = |text: &S| {
+            let text = text.as_ref();
+            Pointer::parse(text).map_err(|cause| ViewError::Pointer { text: text.to_owned(), cause })
+        };
+        let mut pointers = pointers.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        pointers.sort();
+        pointers.dedup();
+        // The pointer to the whole makes all others idle.
+        if pointers.first().is_some_and(|pointer| pointer.as_str().is_empty()) {
+            pointers.clear();
+        }
+        let mut hasher = Hasher::new("view");
+        pointers.iter().for_each(|pointer| hasher.text(pointer.as_str()));
+        let Fingerprint(id) = hasher.finish();
+        Ok(Self { pointers: pointers.into(), id })
+    }
+
+    /// The whole object.
+    pub fn whole() -> Self {
+        let none: [&str; 0] = [];
+        Self::parse(&none).expect("no pointer is no wrong pointer")
+    }
+
+    /// Whether it is the whole object.
+    pub fn is_whole(&self) -> bool {
+        self.pointers.is_empty()
+    }
+
+    /// Its parts, sorted.
+    pub fn pointers(&self) -> &[Pointer] {
+        &self.pointers
+    }
+
+    /// Names the view: equal views have equal ids.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.pointers.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_repetition_make_no_other_view() {
+        let a = View::parse(&["/spec", "/metadata/labels"]).expect("a view");
+        let b = View::parse(&["/metadata/labels", "/spec", "/spec"]).expect("a view");
+        assert_eq!((&a, a.id()), (&b, b.id()));
+        assert_ne!(a.id(), View::parse(&["/spec"]).expect("a view").id());
+    }
+
+    #[test]
+    fn a_pointer_to_the_whole_is_the_whole() {
+        let view = View::parse(&["/spec", ""]).expect("a view");
+        assert!(view.is_whole());
+        assert_eq!(view, View::whole());
+    }
+
+    #[test]
+    fn a_wrong_pointer_is_named() {
+        let error = View::parse(&["/spec", "status"]).expect_err("no pointer");
+        assert_eq!(error.to_string(), "\"status\" is no JSON pointer");
+        let error = View::parse(&vec!["/a"; 33]).expect_err("too many");
+        assert_eq!(error, ViewError::TooMany { given: 33 });
+    }
+}
