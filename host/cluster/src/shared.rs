@@ -1,0 +1,254 @@
+//! What all parts of a cluster share: the caches, the watches under way, the feed of changes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use evenkeel_core::contract::{Failure, Gvk};
+use evenkeel_core::deps::Change;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use crate::ClusterOptions;
+use crate::cache::KindCache;
+use crate::discovery::{Discovery, Served};
+use crate::kinds::Arrivals;
+use crate::recorder::Recorder;
+use crate::rest::{Rest, RestError, lock};
+use crate::scope::{Depth, Scope};
+use crate::watch::{Report, Watch};
+
+/// Something that happened to the caches. It is told after the cache shows it.
+#[derive(Clone, Debug)]
+pub enum CacheEvent {
+    /// An object appeared, changed or vanished.
+    Changed(Change),
+    /// A list came in whole: everything in this part is as the API server has it. Told again after each relist.
+    Synced {
+        /// The kind.
+        gvk: Gvk,
+        /// The part of it.
+        scope: Scope,
+    },
+    /// The API server began or ceased to serve a kind; also told when it turns out not to serve one that is wanted.
+    Serving {
+        /// The kind.
+        gvk: Gvk,
+        /// Whether it does now.
+        served: bool,
+    },
+}
+
+/// A watch under way.
+pub(crate) struct Handle {
+    task: AbortHandle,
+    pub(crate) report: Arc<Mutex<Report>>,
+    /// The host goes on without it, so it does not count for readiness.
+    pub(crate) optional: bool,
+}
+
+type Watches = BTreeMap<Gvk, BTreeMap<(Scope, Depth), Handle>>;
+
+pub(crate) struct Shared {
+    pub(crate) rest: Rest,
+    pub(crate) discovery: Discovery,
+    pub(crate) options: ClusterOptions,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) recorder: Recorder,
+    kinds: RwLock<BTreeMap<Gvk, Arc<RwLock<KindCache>>>>,
+    watches: Mutex<Watches>,
+    feed: Mutex<Option<mpsc::Sender<CacheEvent>>>,
+    /// Raised whenever a part is in sync or a kind comes or goes.
+    progress: watch::Sender<u64>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+pub(crate) fn read<T>(cell: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    cell.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) fn write<T>(cell: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    cell.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn new(client: kube::Client, options: ClusterOptions) -> Self {
+        Shared {
+            rest: Rest::new(client, options.request_timeout, options.on_request.clone()),
+            discovery: Discovery::new(),
+            arrivals: Arrivals::default(),
+            recorder: Recorder::default(),
+            kinds: RwLock::new(BTreeMap::new()),
+            watches: Mutex::new(BTreeMap::new()),
+            feed: Mutex::new(None),
+            progress: watch::Sender::new(0),
+            tasks: Mutex::new(Vec::new()),
+            options,
+        }
+    }
+
+    // ---- kinds ---------------------------------------------------------------------------------------------------
+
+    /// The cache of a kind, made when it is first asked for.
+    pub(crate) fn kind(&self, gvk: &Gvk) -> Arc<RwLock<KindCache>> {
+        if let Some(kind) = self.known_kind(gvk) {
+            return kind;
+        }
+        let new = || Arc::new(RwLock::new(KindCache::new(gvk.clone())));
+        write(&self.kinds).entry(gvk.clone()).or_insert_with(new).clone()
+    }
+
+    /// The cache of a kind, if anybody asked for it.
+    pub(crate) fn known_kind(&self, gvk: &Gvk) -> Option<Arc<RwLock<KindCache>>> {
+        read(&self.kinds).get(gvk).cloned()
+    }
+
+    /// All caches, in the order of their kinds.
+    pub(crate) fn all_kinds(&self) -> Vec<Arc<RwLock<KindCache>>> {
+        read(&self.kinds).values().cloned().collect()
+    }
+
+    /// The kind is not served: its objects are gone. Told once.
+    pub(crate) async fn gone_unserved(&self, gvk: &Gvk) {
+        let kind = self.kind(gvk);
+        let Some(changes) = write(&kind).cease() else { return };
+        self.tell(changes).await;
+        self.send(CacheEvent::Serving { gvk: gvk.clone(), served: false }).await;
+        self.progress.send_modify(|count| *count += 1);
+    }
+
+    /// The kind is served again, or at last. Told once.
+    pub(crate) async fn come_served(&self, gvk: &Gvk) {
+        let Some(kind) = self.known_kind(gvk) else { return };
+        if write(&kind).serve() {
+            self.send(CacheEvent::Serving { gvk: gvk.clone(), served: true }).await;
+            self.progress.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Asks anew which of these kinds are served.
+    pub(crate) async fn recheck(&self, concerns: impl Fn(&Gvk, &Served) -> bool) -> Result<(), RestError> {
+        for (gvk, served) in self.discovery.recheck(&self.rest, concerns).await? {
+            if served {
+                self.come_served(&gvk).await;
+            } else if self.known_kind(&gvk).is_some() {
+                self.gone_unserved(&gvk).await;
+            }
+        }
+        Ok(())
+    }
+
+    // ---- watches -------------------------------------------------------------------------------------------------
+
+    /// Starts a watch unless one covers this part. Returns whether it did.
+    pub(crate) fn want(self: &Arc<Self>, gvk: &Gvk, scope: Scope, depth: Depth, optional: bool) -> bool {
+        let mut watches = lock(&self.watches);
+        let of_kind = watches.entry(gvk.clone()).or_default();
+        if of_kind.keys().any(|(has, has_depth)| has.covers(&scope) && *has_depth >= depth) {
+            return false;
+        }
+        write(&self.kind(gvk)).cover(&scope, depth);
+        let report = Arc::new(Mutex::new(Report::new()));
+        let watch = Watch::new(self.clone(), gvk.clone(), scope.clone(), depth, report.clone());
+        let task = tokio::spawn(watch.run()).abort_handle();
+        of_kind.insert((scope, depth), Handle { task, report, optional });
+        true
+    }
+
+    /// Ends the watches that a wider one has made needless.
+    pub(crate) fn supersede(&self, gvk: &Gvk, scope: &Scope, depth: Depth) {
+        self.end_watches(|of, (has, has_depth)| {
+            of == gvk && (has != scope || *has_depth != depth) && scope.covers(has) && depth >= *has_depth
+        });
+    }
+
+    /// Ends watches and drops what only they covered.
+    pub(crate) fn end_watches(&self, ends: impl Fn(&Gvk, &(Scope, Depth)) -> bool) {
+        let mut watches = lock(&self.watches);
+        for (gvk, of_kind) in watches.iter_mut() {
+            of_kind.retain(|part, handle| {
+                if !ends(gvk, part) {
+                    return true;
+                }
+                handle.task.abort();
+                write(&self.kind(gvk)).uncover(&part.0, part.1);
+                false
+            });
+        }
+        watches.retain(|_, of_kind| !of_kind.is_empty());
+    }
+
+    /// Runs a task until the cluster is dropped.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        lock(&self.tasks).push(tokio::spawn(task).abort_handle());
+    }
+
+    /// Ends everything that runs.
+    pub(crate) fn end(&self) {
+        for task in lock(&self.tasks).drain(..) {
+            task.abort();
+        }
+        for handle in lock(&self.watches).values().flat_map(BTreeMap::values) {
+            handle.task.abort();
+        }
+    }
+
+    /// Looks at each watch.
+    pub(crate) fn each_watch<T>(&self, mut look: impl FnMut(&Gvk, &Scope, Depth, &Handle) -> T) -> Vec<T> {
+        let watches = lock(&self.watches);
+        let all = watches.iter().flat_map(|(gvk, parts)| parts.iter().map(move |part| (gvk, part)));
+        all.map(|(gvk, ((scope, depth), handle))| look(gvk, scope, *depth, handle)).collect()
+    }
+
+    /// Why a part that is watched is not in sync, if its watch knows.
+    pub(crate) fn trouble(&self, gvk: &Gvk, scope: &Scope, depth: Depth) -> Option<Failure> {
+        let watches = lock(&self.watches);
+        let mut parts = watches.get(gvk)?.iter();
+        let (_, handle) = parts.find(|((has, has_depth), _)| has.covers(scope) && *has_depth >= depth)?;
+        lock(&handle.report).trouble.clone()
+    }
+
+    // ---- the feed ------------------------------------------------------------------------------------------------
+
+    /// Opens the feed; only the first caller gets it.
+    pub(crate) fn open_feed(&self) -> Option<mpsc::Receiver<CacheEvent>> {
+        let mut feed = lock(&self.feed);
+        if feed.is_some() {
+            return None;
+        }
+        let (sender, receiver) = mpsc::channel(self.options.feed_changes_max);
+        *feed = Some(sender);
+        Some(receiver)
+    }
+
+    /// Events in the feed that were not received yet.
+    pub(crate) fn unread(&self) -> usize {
+        lock(&self.feed).as_ref().map_or(0, |feed| feed.max_capacity() - feed.capacity())
+    }
+
+    /// Tells of changes that the cache shows already. Waits while the reader is behind.
+    pub(crate) async fn tell(&self, changes: impl IntoIterator<Item = Change>) {
+        for change in changes {
+            self.arrivals.note(&change);
+            self.send(CacheEvent::Changed(change)).await;
+        }
+    }
+
+    /// A list came in.
+    pub(crate) async fn synced(&self, gvk: &Gvk, scope: &Scope) {
+        self.send(CacheEvent::Synced { gvk: gvk.clone(), scope: scope.clone() }).await;
+        self.progress.send_modify(|count| *count += 1);
+    }
+
+    /// A receiver that is told whenever a part is in sync or a kind comes or goes.
+    pub(crate) fn progress(&self) -> watch::Receiver<u64> {
+        self.progress.subscribe()
+    }
+
+    async fn send(&self, event: CacheEvent) {
+        let feed = lock(&self.feed).clone();
+        if let Some(feed) = feed {
+            // A reader that is gone wants nothing more.
+            let _ = feed.send(event).await;
+        }
+    }
+}

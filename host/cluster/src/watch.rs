@@ -1,0 +1,267 @@
+//! One watch: everything of a part of a kind, first listed, then followed.
+//!
+//! It never gives up. What it waits for (the kind to be served, a pause to pass, the next event) is a state, and each
+//! state's end says the next. Two timers exist while it follows, and both are coarse: the end of the connection, and
+//! silence for longer than a server that sends bookmarks would be silent.
+
+mod follow;
+mod lines;
+mod list;
+
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use evenkeel_core::contract::{Failure, FailureKind, Gvk};
+use evenkeel_core::object::CachedObject;
+use tokio::time::{Instant, sleep};
+
+pub(crate) use self::list::Page;
+use crate::cache::KindCache;
+use crate::discovery::Served;
+use crate::failure::{failure, is_expired, pause, text_seed};
+use crate::limits;
+use crate::object;
+use crate::rest::{Call, JSON, METADATA, RestError, lock, resource_path};
+use crate::scope::{Depth, Scope};
+use crate::shared::Shared;
+
+/// What a watch does now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchState {
+    /// Asks whether the kind is served.
+    Resolving,
+    /// Waits for the kind to be served.
+    Unserved,
+    /// Fetches everything.
+    Listing,
+    /// Follows the changes.
+    Following,
+    /// Failed, and waits before it tries again.
+    Waiting,
+}
+
+/// How a watch fares.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) state: WatchState,
+    /// When anything last came from the API server, a bookmark included.
+    pub(crate) heard: Option<Instant>,
+    /// It stood still and is being listed anew.
+    pub(crate) stalled: bool,
+    /// Why it waits.
+    pub(crate) trouble: Option<Failure>,
+    /// Since when it has been failing.
+    pub(crate) failing_since: Option<Instant>,
+    pub(crate) lists: u64,
+    pub(crate) connections: u64,
+    pub(crate) undecodable: u64,
+}
+
+impl Report {
+    pub(crate) fn new() -> Self {
+        Report {
+            state: WatchState::Resolving,
+            heard: None,
+            stalled: false,
+            trouble: None,
+            failing_since: None,
+            lists: 0,
+            connections: 0,
+            undecodable: 0,
+        }
+    }
+}
+
+/// What it is to do next.
+enum State {
+    /// Find out under which path the kind is served.
+    Resolve,
+    /// Wait until it is.
+    Unserved,
+    /// Fetch everything; `paged` unless a page's token just expired.
+    List { path: String, paged: bool },
+    /// Follow the changes after a revision.
+    Follow { path: String, revision: String },
+    /// Wait, then go on.
+    Wait { pause: Duration, then: Box<State> },
+}
+
+/// A watch under way.
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    kind: Arc<RwLock<KindCache>>,
+    gvk: Gvk,
+    scope: Scope,
+    depth: Depth,
+    report: Arc<Mutex<Report>>,
+    /// Failures in a row.
+    failures: u32,
+    seed: u64,
+}
+
+impl Watch {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        gvk: Gvk,
+        scope: Scope,
+        depth: Depth,
+        report: Arc<Mutex<Report>>,
+    ) -> Self {
+        let kind = shared.kind(&gvk);
+        let seed = shared.options.seed ^ text_seed(&format!("{gvk} {scope}"));
+        Watch { shared, kind, gvk, scope, depth, report, failures: 0, seed }
+    }
+
+    /// Runs until its task is ended.
+    pub(crate) async fn run(mut self) {
+        let mut state = State::Resolve;
+        loop {
+            state = self.step(state).await;
+        }
+    }
+
+    /// The next state, after what this one asks for.
+    async fn step(&mut self, state: State) -> State {
+        match state {
+            State::Resolve => self.resolve().await,
+            State::Unserved => self.unserved().await,
+            State::List { path, paged } => self.list(path, paged).await,
+            State::Follow { path, revision } => self.follow(path, revision).await,
+            State::Wait { pause, then } => {
+                sleep(pause).await;
+                *then
+            }
+        }
+    }
+
+    async fn resolve(&mut self) -> State {
+        self.enter(WatchState::Resolving);
+        match self.shared.discovery.resolve(&self.shared.rest, &self.gvk).await {
+            Ok(Served::Yes { plural, namespaced, verbs }) => {
+                self.shared.come_served(&self.gvk).await;
+                if let Some(missing) =
+                    ["list", "watch"].iter().find(|verb| !verbs.iter().any(|has| has == *verb))
+                {
+                    let message =
+                        format!("{} cannot be watched: the API server does not offer {missing}", self.gvk);
+                    self.trouble(Failure::new(FailureKind::Invalid, message));
+                    return State::Wait { pause: limits::UNSERVED_POLL, then: Box::new(State::Resolve) };
+                }
+                let namespace = match &self.scope {
+                    Scope::All => None,
+                    Scope::Namespace(namespace) => Some(&**namespace),
+                    Scope::Object(object) => object.namespace.as_deref(),
+                };
+                let path = resource_path(&self.gvk, &plural, namespace.filter(|_| namespaced), None, None);
+                State::List { path, paged: true }
+            }
+            Ok(Served::No) => {
+                self.shared.gone_unserved(&self.gvk).await;
+                State::Unserved
+            }
+            Err(error) => self.failed("find", &error, State::Resolve),
+        }
+    }
+
+    async fn unserved(&mut self) -> State {
+        self.enter(WatchState::Unserved);
+        self.shared.look_for_kinds();
+        let mut changes = self.shared.discovery.changes();
+        loop {
+            changes.borrow_and_update();
+            if self.shared.discovery.known(&self.gvk).is_none_or(|served| served.is_yes()) {
+                self.failures = 0;
+                return State::Resolve;
+            }
+            if changes.changed().await.is_err() {
+                return State::Resolve;
+            }
+        }
+    }
+
+    /// The collection is not there: the kind went away, or its API server lags behind what it says of itself.
+    async fn collection_gone(&mut self, error: &RestError) -> State {
+        match self.shared.recheck(|gvk, _| *gvk == self.gvk).await {
+            Ok(()) => match self.shared.discovery.known(&self.gvk) {
+                Some(Served::No) => State::Unserved,
+                Some(Served::Yes { .. }) | None => self.failed("list", error, State::Resolve),
+            },
+            Err(error) => self.failed("find", &error, State::Resolve),
+        }
+    }
+
+    /// What a failed request leads to.
+    fn failed(&mut self, doing: &str, error: &RestError, then: State) -> State {
+        let failure = failure(&self.gvk, &format!("{doing} {} in {}", self.gvk, self.scope), None, error);
+        tracing::warn!(kind = %self.gvk, scope = %self.scope, error = %failure.message, "watch failed");
+        let told = failure.retry_after.map(Duration::from_millis);
+        self.trouble(failure);
+        self.wait(told, then)
+    }
+
+    /// A pause that grows with the failures in a row.
+    fn wait(&mut self, told: Option<Duration>, then: State) -> State {
+        let pause = told.unwrap_or_else(|| pause(self.failures, self.seed, limits::WATCH_PAUSE_MAX));
+        self.failures = self.failures.saturating_add(1);
+        State::Wait { pause, then: Box::new(then) }
+    }
+
+    fn trouble(&self, failure: Failure) {
+        let mut report = lock(&self.report);
+        report.state = WatchState::Waiting;
+        report.trouble = Some(failure);
+        report.failing_since.get_or_insert_with(Instant::now);
+    }
+
+    fn enter(&self, state: WatchState) {
+        lock(&self.report).state = state;
+    }
+
+    /// Something came: the watch is alive.
+    fn heard(&self) {
+        let mut report = lock(&self.report);
+        report.heard = Some(Instant::now());
+        report.stalled = false;
+        report.trouble = None;
+        report.failing_since = None;
+    }
+
+    fn call(&self, verb: &'static str, path: &str, accept: &'static str) -> Call {
+        let call = Call::read(verb, path.to_owned(), accept);
+        match &self.scope {
+            Scope::Object(object) => call.with("fieldSelector", format!("metadata.name={}", object.name)),
+            Scope::All | Scope::Namespace(_) => call,
+        }
+    }
+
+    /// An object as the API server wrote it; one that cannot be read is told and left out.
+    fn decode(&self, raw: &str) -> Option<Arc<CachedObject>> {
+        match object::parse(&self.gvk, raw, self.depth) {
+            Ok(object) => Some(Arc::new(object)),
+            Err(error) => {
+                lock(&self.report).undecodable += 1;
+                tracing::error!(kind = %self.gvk, %error, "an object of the API server cannot be read");
+                None
+            }
+        }
+    }
+
+    fn accept(&self) -> &'static str {
+        match self.depth {
+            Depth::Metadata => METADATA,
+            Depth::Whole => JSON,
+        }
+    }
+}
+
+/// Whether what the watch wanted to go on from is no longer kept.
+fn expired(error: &RestError) -> bool {
+    match error {
+        RestError::Status { code, status, .. } => is_expired(*code, status),
+        RestError::Timeout { .. }
+        | RestError::Connection(_)
+        | RestError::TooLarge { .. }
+        | RestError::Decode(_)
+        | RestError::Request(_) => false,
+    }
+}
