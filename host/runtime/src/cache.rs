@@ -1,0 +1,228 @@
+//! Compiled components on disk.
+//!
+//! Compiled code is native code, so the folder is this user's alone (0700), nothing in it comes from elsewhere, and a
+//! file is used only while its bytes have the digest in its name. Files appear by rename and go by unlink and are never
+//! written in place: a running host has them mapped.
+
+use std::fs::{DirBuilder, File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+/// Ends the names of finished files.
+const SUFFIX: &str = ".cwasm";
+/// Begins the names of files under way.
+const UNDER_WAY: &str = ".under-way-";
+
+/// The folder of compiled components, each named `<key>-<digest of the file>.cwasm`.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    folder: PathBuf,
+    limit: u64,
+}
+
+/// One compiled component.
+#[derive(Debug)]
+struct Entry {
+    path: PathBuf,
+    size: u64,
+    /// Last used, in seconds and nanoseconds.
+    used: (i64, i64),
+}
+
+impl Cache {
+    /// Opens a folder, making it if need be. Refuses one that others may write to.
+    pub(crate) fn open(folder: &Path, limit: u64) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let metadata = folder.symlink_metadata()?;
+        if !metadata.is_dir() || !is_ours_alone(&metadata) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the folder of compiled plugins must belong to this user alone (mode 0700)",
+            ));
+        }
+        Ok(Self { folder: folder.to_owned(), limit })
+    }
+
+    /// The compiled component of a key, if it is there and whole. A damaged one is removed.
+    pub(crate) fn get(&self, key: &str) -> io::Result<Option<PathBuf>> {
+        for path in self.files()? {
+            let Some(digest) = digest_in_name(&path, key) else { continue };
+            if digest_of_file(&path).is_ok_and(|found| found == digest) {
+                touch(&path);
+                return Ok(Some(path));
+            }
+            tracing::warn!(path = %path.display(), "removed a damaged compiled plugin");
+            std::fs::remove_file(&path)?;
+        }
+        Ok(None)
+    }
+
+    /// A file to compile into; it goes away unless it is put.
+    pub(crate) fn file_under_way(&self) -> io::Result<NamedTempFile> {
+        tempfile::Builder::new().prefix(UNDER_WAY).tempfile_in(&self.folder)
+    }
+
+    /// Keeps a finished file under its key, and makes room where the folder has grown past its limit.
+    pub(crate) fn put(&self, key: &str, file: NamedTempFile) -> io::Result<PathBuf> {
+        let digest = digest_of_file(file.path())?;
+        let path = self.folder.join(format!("{key}-{digest}{SUFFIX}"));
+        file.persist(&path)?;
+        self.make_room(&path)?;
+        Ok(path)
+    }
+
+    /// Removes what was not used for longest until the rest fits; `keep` stays in any case.
+    fn make_room(&self, keep: &Path) -> io::Result<()> {
+        let mut entries: Vec<Entry> = self.files()?.into_iter().filter_map(entry).collect();
+        entries.sort_by(|a, b| a.used.cmp(&b.used).then_with(|| a.path.cmp(&b.path)));
+        let mut total: u64 = entries.iter().map(|entry| entry.size).sum();
+        for entry in entries {
+            if total <= self.limit {
+                break;
+            }
+            // Another host on the same folder may have been faster.
+            if entry.path != keep && std::fs::remove_file(&entry.path).is_ok() {
+                total = total.saturating_sub(entry.size);
+            }
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for file in self.folder.read_dir()? {
+            let file = file?;
+            let ours = file.metadata().is_ok_and(|metadata| metadata.is_file() && is_ours(&metadata));
+            if ours && file.file_name().to_str().is_some_and(|name| name.ends_with(SUFFIX)) {
+                files.push(file.path());
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+}
+
+fn is_ours(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+fn is_ours_alone(metadata: &Metadata) -> bool {
+    is_ours(metadata) && metadata.mode() & 0o077 == 0
+}
+
+/// The digest that a file's name notes, where the file is of this key.
+fn digest_in_name<'a>(path: &'a Path, key: &str) -> Option<&'a str> {
+    path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_prefix(key)?.strip_prefix('-')
+}
+
+fn entry(path: PathBuf) -> Option<Entry> {
+    let metadata = path.symlink_metadata().ok()?;
+    Some(Entry { size: metadata.size(), used: (metadata.mtime(), metadata.mtime_nsec()), path })
+}
+
+fn digest_of_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut digest = Sha256::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        let read = file.read(&mut buffer)?;
+        let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
+        digest.update(bytes);
+    }
+    Ok(hex(&digest.finalize()))
+}
+
+/// Notes that a file was used. It only steers what goes first when room is short, so a failure does not matter.
+fn touch(path: &Path) {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+    };
+    let _ = File::open(path).is_ok_and(|file| rustix::fs::futimens(&file, &times).is_ok());
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn put(cache: &Cache, key: &str, content: &[u8]) -> io::Result<PathBuf> {
+        let mut file = cache.file_under_way()?;
+        file.write_all(content)?;
+        cache.put(key, file)
+    }
+
+    #[test]
+    fn what_was_put_is_found_by_its_key_alone() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 100)?;
+        let path = put(&cache, "a-1", b"code")?;
+        assert_eq!(cache.get("a-1")?, Some(path));
+        assert_eq!(cache.get("a")?, None);
+        assert_eq!(cache.get("a-2")?, None);
+        Ok(())
+    }
+
+    #[test]
+    fn a_damaged_file_is_removed_and_not_used() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 100)?;
+        let path = put(&cache, "a", b"code")?;
+        std::fs::write(&path, b"evil")?;
+        assert_eq!(cache.get("a")?, None);
+        assert!(!path.exists());
+        Ok(())
+    }
+
+    #[test]
+    fn a_folder_that_others_can_read_is_refused() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
+        let refused = Cache::open(folder.path(), 100);
+        assert!(refused.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied));
+        Ok(())
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first_and_the_newest_stays() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 10)?;
+        let age = |path: &Path, seconds: i64| {
+            let then = Timespec { tv_sec: seconds, tv_nsec: 0 };
+            rustix::fs::futimens(
+                File::open(path)?,
+                &Timestamps { last_access: then, last_modification: then },
+            )?;
+            io::Result::Ok(())
+        };
+        age(&put(&cache, "a", b"12345")?, 1)?;
+        age(&put(&cache, "b", b"12345")?, 2)?;
+        cache.get("a")?;
+        put(&cache, "c", b"1")?;
+        assert!(cache.get("b")?.is_none() && cache.get("a")?.is_some() && cache.get("c")?.is_some());
+        put(&cache, "d", b"more than fits")?;
+        assert!(cache.get("d")?.is_some() && cache.get("a")?.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn a_file_under_way_that_is_dropped_leaves_nothing() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 10)?;
+        drop(cache.file_under_way()?);
+        assert_eq!(folder.path().join("compiled").read_dir()?.count(), 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! One call of a guest: an instance of its own, limits, and what went wrong in the host's words.
+
+use std::time::Duration;
+
+use evenkeel_core::contract::{Manifest, Request};
+use evenkeel_core::guest::{CallError, CallStats, GuestReply};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use wasmtime::{Engine, Store, StoreContextMut, Trap, UpdateDeadline, WasmBacktrace};
+
+use crate::convert;
+use crate::engine::FRAMES_MAX;
+use crate::generated::{Reconciler, ReconcilerPre};
+use crate::limits::{Limiter, Limits};
+use crate::load::LoadError;
+use crate::ticker::{Running, Ticker, ticks};
+
+/// Frames of a trap that are told on.
+const FRAMES_TOLD: usize = 4;
+
+/// Gives guests their turn.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) engine: Engine,
+    pub(crate) ticker: Ticker,
+    pub(crate) slots: Semaphore,
+    pub(crate) limits: Limits,
+}
+
+/// What a running instance carries with it.
+#[derive(Debug)]
+pub(crate) struct CallState {
+    limiter: Limiter,
+    ticks_left: u64,
+}
+
+/// An instance that has not been called yet.
+struct Instance {
+    store: Store<CallState>,
+    guest: Reconciler,
+}
+
+/// Why there is no answer: what wasmtime says, and what the limits know.
+struct Broken {
+    error: wasmtime::Error,
+    memory_refused: bool,
+    out_of_time: bool,
+}
+
+impl Caller {
+    /// The trial call of a component that is being loaded.
+    pub(crate) async fn describe(&self, pre: &ReconcilerPre<CallState>) -> Result<Manifest, LoadError> {
+        let permit = self.slot().await.map_err(LoadError::Describe)?;
+        let _running = self.ticker.running();
+        let outcome = match self.instantiate(pre).await {
+            Ok(mut instance) => {
+                let called =
+                    instance.guest.evenkeel_reconciler_guest().call_describe(&mut instance.store).await;
+                called.map_err(|error| Broken::new(error, instance.store.data()))
+            }
+            // Types are compared when the exports are looked up, which is no doing of the guest.
+            Err(broken) if broken.is_of_types() => {
+                return Err(LoadError::OtherTypes { reason: format!("{:#}", broken.error) });
+            }
+            Err(broken) => Err(broken),
+        };
+        drop(permit);
+        outcome
+            .map(convert::manifest)
+            .map_err(|broken| LoadError::Describe(broken.into_call_error(&self.limits)))
+    }
+
+    /// One call of a pass.
+    pub(crate) async fn reconcile(
+        &self,
+        pre: &ReconcilerPre<CallState>,
+        request: &Request,
+    ) -> Result<GuestReply, CallError> {
+        let started = Instant::now();
+        let _permit = self.slot().await?;
+        let _running: Running = self.ticker.running();
+        let Instance { mut store, guest } =
+            self.instantiate(pre).await.map_err(|broken| broken.into_call_error(&self.limits))?;
+        let request = convert::request(request);
+        let outcome = guest
+            .evenkeel_reconciler_guest()
+            .call_reconcile(&mut store, &request)
+            .await
+            .map_err(|error| Broken::new(error, store.data()).into_call_error(&self.limits))?;
+        let stats = CallStats { elapsed: started.elapsed(), memory: store.data().limiter.memory() };
+        Ok(GuestReply { outcome: outcome.map(convert::reply).map_err(convert::failure), stats })
+    }
+
+    async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, CallError> {
+        let closed = |_| CallError::Host { reason: "it is shutting down".to_owned() };
+        self.slots.acquire().await.map_err(closed)
+    }
+
+    async fn instantiate(&self, pre: &ReconcilerPre<CallState>) -> Result<Instance, Broken> {
+        let state = CallState { limiter: Limiter::new(&self.limits), ticks_left: ticks(self.limits.time) };
+        let mut store = Store::new(&self.engine, state);
+        store.limiter(|state| &mut state.limiter);
+        store.set_hostcall_fuel(usize::try_from(self.limits.reply).unwrap_or(usize::MAX));
+        store.set_epoch_deadline(1);
+        store.epoch_deadline_callback(tick);
+        match pre.instantiate_async(&mut store).await {
+            Ok(guest) => Ok(Instance { store, guest }),
+            Err(error) => Err(Broken::new(error, store.data())),
+        }
+    }
+}
+
+/// Each tick that a guest is running: others get a turn, or its time is over. Counting turns and not the clock means
+/// that a guest on a busy host is not blamed for the time that others took.
+fn tick(mut store: StoreContextMut<'_, CallState>) -> wasmtime::Result<UpdateDeadline> {
+    let state = store.data_mut();
+    state.ticks_left = state.ticks_left.saturating_sub(1);
+    Ok(if state.ticks_left == 0 { UpdateDeadline::Interrupt } else { UpdateDeadline::Yield(1) })
+}
+
+impl Broken {
+    fn new(error: wasmtime::Error, state: &CallState) -> Self {
+        Self { error, memory_refused: state.limiter.refused(), out_of_time: state.ticks_left == 0 }
+    }
+
+    /// No guest code had run: nothing trapped and nothing was refused.
+    fn is_of_types(&self) -> bool {
+        self.error.downcast_ref::<Trap>().is_none()
+            && self.error.downcast_ref::<WasmBacktrace>().is_none()
+            && !self.memory_refused
+            && !is_of_pool(&self.error)
+    }
+
+    fn into_call_error(self, limits: &Limits) -> CallError {
+        let trap = self.error.downcast_ref::<Trap>().copied();
+        let (frames, deep) = frames(&self.error);
+        match trap {
+            Some(Trap::Interrupt) if self.out_of_time => {
+                CallError::Deadline { limit: whole_millis(limits.time) }
+            }
+            _ if self.memory_refused => CallError::Memory { limit: limits.memory },
+            Some(Trap::StackOverflow) => CallError::Stack { frames },
+            // Compilers put the stack of locals at the bottom of memory, so deep recursion ends below address zero.
+            Some(Trap::MemoryOutOfBounds) if deep => CallError::Stack { frames },
+            Some(trap) if is_of_the_reply(trap) => CallError::InvalidReply { reason: words(trap) },
+            Some(trap) => CallError::Trap { reason: words(trap), frames },
+            None => untrapped(&self.error, limits),
+        }
+    }
+}
+
+/// Errors without a trap come from wasmtime's reading of the reply, or from its allocator.
+fn untrapped(error: &wasmtime::Error, limits: &Limits) -> CallError {
+    let reason = format!("{error:#}");
+    if is_of_pool(error) {
+        return CallError::Host { reason };
+    }
+    // wasmtime keeps the type of this error to itself; a test holds on to the text.
+    if reason.contains("fuel allocated for hostcalls has been exhausted") {
+        return CallError::ReplyTooLarge { limit: limits.reply };
+    }
+    CallError::InvalidReply { reason }
+}
+
+fn is_of_pool(error: &wasmtime::Error) -> bool {
+    error.downcast_ref::<wasmtime::PoolConcurrencyLimitError>().is_some()
+}
+
+/// Traps that wasmtime raises where it reads what the guest returned.
+fn is_of_the_reply(trap: Trap) -> bool {
+    matches!(
+        trap,
+        Trap::InvalidChar
+            | Trap::StringOutOfBounds
+            | Trap::ListOutOfBounds
+            | Trap::InvalidDiscriminant
+            | Trap::UnalignedPointer
+    )
+}
+
+fn words(trap: Trap) -> String {
+    let text = trap.to_string();
+    text.strip_prefix("wasm trap: ").unwrap_or(&text).to_owned()
+}
+
+/// The innermost functions by name, and whether there were more than are kept.
+fn frames(error: &wasmtime::Error) -> (Vec<String>, bool) {
+    let Some(backtrace) = error.downcast_ref::<WasmBacktrace>() else { return (Vec::new(), false) };
+    let named = backtrace.frames().iter().take(FRAMES_TOLD).map(|frame| {
+        let name = frame.func_name().map(demangled);
+        name.unwrap_or_else(|| format!("function {}", frame.func_index()))
+    });
+    (named.collect(), backtrace.frames().len() >= FRAMES_MAX)
+}
+
+/// A Rust name without its hash; names of other languages stay as they are.
+fn demangled(name: &str) -> String {
+    let name = rustc_demangle::demangle(name);
+    format!("{name:#}").chars().take(200).collect()
+}
+
+fn whole_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
