@@ -6,11 +6,16 @@
 
 pub mod canonical;
 pub mod contract;
+pub mod deps;
 pub mod fingerprint;
 pub mod guest;
 pub mod limits;
+pub mod memo;
 pub mod names;
 pub mod object;
 pub mod pointer;
+pub mod query;
 pub mod selector;
+#[cfg(test)]
+mod testing;
 pub mod view;
