@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use crate::names;
 
+mod quantity;
 mod read;
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ impl Checked {
         }
         let end = match &self.end {
             Ok(end) => end,
-            Err(failure) => return text + &format!("failed {:?}: {}\n", failure.kind, failure.message),
+            Err(failure) => return text + &print::failure(failure),
         };
         for action in &end.actions {
             text += &print::action(action, bodies);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::{AllowedImages, Quota, RuntimeConfig};
+use super::{AllowedImages, Quota, RuntimeConfig, quantity};
 use crate::names::{is_dns_label, is_dns_subdomain};
 
 /// Grace before a namespace goes that nobody references.
@@ -25,8 +25,7 @@ pub(super) fn config(data: &BTreeMap<String, String>) -> RuntimeConfig {
         check_golden_image: reader.bool("checkGoldenImage", true),
         orphan_grace: grace(&mut reader),
         reserved_namespaces: reader.list("reservedNamespaces", |entry| {
-            is_dns_label(entry)
-                || entry.strip_suffix('*').is_some_and(|start| is_dns_label(&format!("{start}x")))
+            is_dns_label(entry) || entry.strip_suffix('*').is_some_and(is_start_of_label)
         }),
         reserved_domain_prefixes: reader.list("reservedDomainPrefixes", is_dns_label),
         quota: quota(&mut reader),
@@ -114,12 +113,17 @@ fn grace(reader: &mut Reader<'_>) -> Duration {
 
 fn quota(reader: &mut Reader<'_>) -> Option<Quota> {
     let quota = Quota {
-        requests_cpu: reader.or("quotaRequestsCpu", "6", "not a quantity", quantity),
-        requests_memory: reader.or("quotaRequestsMemory", "16Gi", "not a quantity", quantity),
+        requests_cpu: reader.or("quotaRequestsCpu", "6", "not a quantity", quantity::canonical),
+        requests_memory: reader.or("quotaRequestsMemory", "16Gi", "not a quantity", quantity::canonical),
         persistent_volume_claims: reader.or("quotaPersistentVolumeClaims", "10", "not a number", count),
         virtual_machines: reader.or("quotaVirtualMachines", "3", "not a number", count),
     };
     reader.bool("quotaEnabled", true).then_some(quota)
+}
+
+/// A star alone would reserve every name there is.
+fn is_start_of_label(text: &str) -> bool {
+    !text.is_empty() && is_dns_label(&format!("{text}x"))
 }
 
 fn label(text: &str) -> Option<String> {
@@ -134,18 +138,6 @@ fn subdomain(text: &str) -> Option<String> {
 fn count(text: &str) -> Option<String> {
     let number: u32 = text.parse().ok()?;
     (number.to_string() == text).then(|| text.to_owned())
-}
-
-/// A quantity in plain notation: digits, at most three after a dot, then none or one of the usual suffixes.
-fn quantity(text: &str) -> Option<String> {
-    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = |text: &str, most: usize| {
-        (1..=most).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-    };
-    let known = ["", "m", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti"].contains(&suffix);
-    (known && digits(whole, 12) && digits(fraction, 3)).then(|| text.to_owned())
 }
 
 fn cidr(text: &str) -> Option<String> {

@@ -59,7 +59,35 @@ fn every_key_can_be_set() {
            quotaPersistentVolumeClaims: "1", quotaVirtualMachines: "2", platformNamespace: platform,
            cdiNamespace: disks, apiServerCIDR: 10.43.0.1/32, ingressClassName: nginx, ingressTLSSecretName: tls,
            guestSSHPasswordAuth: "False"}"#,
-        expect![[]],
+        expect![[r#"
+            base_domain: Some(
+            ".Example.test.",
+            vm_storage_class: Some(
+            "fast",
+            golden_image_namespace: "images",
+            "a",
+            "b.c",
+            check_golden_image: false,
+            orphan_grace: 0ns,
+            reserved_namespaces: [
+            "ops",
+            "sys-*",
+            ],
+            reserved_domain_prefixes: [
+            "mail",
+            ],
+            requests_cpu: "500m",
+            requests_memory: "1536Mi",
+            persistent_volume_claims: "1",
+            virtual_machines: "2",
+            platform_namespace: "platform",
+            cdi_namespace: "disks",
+            api_server_cidr: Some(
+            "10.43.0.1/32",
+            ingress_class: "nginx",
+            ingress_tls_secret: Some(
+            "tls",
+            guest_ssh_password_auth: false,"#]],
     );
 }
 
@@ -67,7 +95,7 @@ fn every_key_can_be_set() {
 fn blank_values_are_the_defaults_without_a_complaint() {
     check(
         r#"{baseDomain: " ", vmStorageClassName: "", quotaEnabled: "  ", allowedImages: ","}"#,
-        expect![[]],
+        expect![[""]],
     );
 }
 
@@ -78,7 +106,26 @@ fn what_cannot_be_used_is_the_default_and_named() {
            orphanNamespaceGraceSeconds: "604801", reservedNamespaces: "*, kube_, fine", quotaEnabled: "1",
            quotaRequestsCpu: "1e9", quotaRequestsMemory: 4gi, quotaPersistentVolumeClaims: "-1",
            quotaVirtualMachines: "007", apiServerCIDR: 10.0.0.0/33, ingressClassName: "a\nb"}"#,
-        expect![[]],
+        expect![[r#"
+            "ok",
+            reserved_namespaces: [
+            "fine",
+            ],
+            problems: [
+            "allowedImages: 2 of its entries",
+            "apiServerCIDR: not an address range",
+            "checkGoldenImage: neither true nor false",
+            "goldenImageNamespace: not a DNS label",
+            "ingressClassName: not a DNS subdomain",
+            "orphanNamespaceGraceSeconds: not a number from 0 to 604800",
+            "quotaEnabled: neither true nor false",
+            "quotaPersistentVolumeClaims: not a number",
+            "quotaRequestsCpu: not a quantity",
+            "quotaRequestsMemory: not a quantity",
+            "quotaVirtualMachines: not a number",
+            "reservedNamespaces: 2 of its entries",
+            "vmStorageClassName: not a DNS subdomain",
+            ],"#]],
     );
 }
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::answer::reference;
 use crate::failure::object_text;
-use crate::{Action, Apply, EventType, Propagation};
+use crate::{Action, Apply, EventType, Failure, FailureKind, Propagation};
 
 /// An action; `bodies` says whether what is written is shown too.
 pub(super) fn action(action: &Action, bodies: bool) -> String {
@@ -38,6 +38,18 @@ pub(super) fn action(action: &Action, bodies: bool) -> String {
         Action::Enqueue(it) => format!("enqueue {} {}\n", it.controller, object_text(&it.object)),
         Action::External(it) => format!("external {} of {} as {}\n", it.operation, it.provider, it.key),
     }
+}
+
+/// How a pass failed.
+pub(super) fn failure(failure: &Failure) -> String {
+    let kind = match failure.kind {
+        FailureKind::Transient => "transient",
+        FailureKind::Invalid => "invalid",
+        FailureKind::Denied => "denied",
+        FailureKind::Conflict => "conflict",
+        FailureKind::NotFound => "not found",
+    };
+    format!("failed, {kind}: {}\n", failure.message)
 }
 
 /// Milliseconds, in seconds where they are whole ones.
