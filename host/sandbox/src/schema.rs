@@ -7,17 +7,33 @@
 //! Knows nothing of storage, requests or time.
 
 mod builtin;
+mod cel;
+pub mod columns;
+mod correlate;
+pub mod crd;
+mod custom;
+mod default;
 mod field_error;
+mod formats;
+pub mod jsonpath;
+mod list_type;
 mod merge;
+pub mod metadata;
+pub mod names;
+mod native;
 mod openapi;
+mod path;
+mod prune;
 mod structural;
 mod typed;
+mod validate;
 
 pub use builtin::{builtin_groups, openapi_v3};
 pub use field_error::{Cause, ErrorKind, FieldError, aggregate};
 pub use merge::{ListKind, MergeType, PatchStrategy};
+pub use native::quantity::Quantity;
 pub use structural::{JsonType, Schema};
-pub use typed::{Type, builtin};
+pub use typed::{DecodeError, Type, builtin};
 
 /// The name of a kind in a version of a group; the core group is the empty text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

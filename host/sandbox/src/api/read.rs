@@ -1,0 +1,87 @@
+//! get, list and watch.
+
+use super::{Call, json_bytes, warn};
+use crate::body::ApiBody;
+use crate::error::ApiError;
+use crate::faults::{Aim, Effect};
+use crate::list;
+use crate::negotiate::{self, IncludeObject};
+use crate::sandbox::Inner;
+use crate::show::View;
+use crate::turn::Target;
+use crate::verbs::scale;
+use crate::watch;
+use http::{Response, header};
+use std::sync::Arc;
+
+pub(super) fn answer(
+    inner: &Arc<Inner>,
+    call: &Call,
+    target: &Target,
+    verb: &str,
+) -> Result<Response<ApiBody>, ApiError> {
+    let include = match call.query.get("includeObject") {
+        Some("None") => IncludeObject::None,
+        Some("Object") => IncludeObject::Object,
+        _ => IncludeObject::Metadata,
+    };
+    let view = View { target: target.clone(), form: negotiate::form(&call.headers, include)? };
+    let aim = aim(target, verb);
+    if let Some(fault) = inner.hit(&aim).filter(|fault| fault.effect == Effect::None) {
+        return Err(fault.error());
+    }
+    let mut response = match verb {
+        "get" => get(inner, call, target, &view)?,
+        "list" => {
+            let page = list::list(&inner.read().store, target, &call.query)?;
+            json_bytes(200, view.list(&page.metadata, &page.items, inner.now()))
+        }
+        _ => {
+            let stream = watch::start(inner, &inner.read(), target, view, &call.query)?;
+            let mut response = Response::new(ApiBody::stream(stream));
+            super::set(&mut response, header::CONTENT_TYPE, "application/json");
+            response
+        }
+    };
+    if let Some(text) = &target.served().deprecation {
+        warn(&mut response, std::slice::from_ref(text));
+    }
+    Ok(response)
+}
+
+pub(super) fn aim<'a>(target: &'a Target, verb: &'a str) -> Aim<'a> {
+    Aim {
+        verb,
+        kind: &target.resource.kind,
+        plural: &target.resource.plural,
+        subresource: &target.subresource,
+        namespace: &target.namespace,
+        name: &target.name,
+    }
+}
+
+fn get(inner: &Arc<Inner>, call: &Call, target: &Target, view: &View) -> Result<Response<ApiBody>, ApiError> {
+    let version = target.served();
+    match target.subresource.as_str() {
+        "" => {}
+        "status" if version.status => {}
+        "scale" if version.scale.is_some() => {}
+        _ => return Ok(super::not_found()),
+    }
+    let (stored, current) = {
+        let state = inner.read();
+        let stored = state.store.get(target.resource.table, &target.key()).cloned();
+        (stored, state.store.revision())
+    };
+    if let Some(asked) = list::revision(&call.query)?.filter(|asked| *asked > current) {
+        return Err(list::too_new(asked, current));
+    }
+    let stored = stored.ok_or_else(|| target.not_found())?;
+    if target.subresource == "scale" {
+        return Ok(super::json_value(scale::read(target, &stored)?));
+    }
+    if view.is_verbatim() {
+        return Ok(json_bytes(200, stored.json.clone()));
+    }
+    Ok(json_bytes(200, view.object(&stored, inner.now())))
+}

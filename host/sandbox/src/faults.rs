@@ -1,0 +1,126 @@
+//! Faults on demand: the next requests that match fail, with or without their effect.
+
+use crate::error::{ApiError, Details};
+use std::collections::VecDeque;
+
+/// What happens to the write itself when its answer is a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing is done.
+    #[default]
+    None,
+    /// The request is carried out, and only its answer is lost.
+    Written,
+}
+
+/// A fault to come. Empty fields match everything.
+#[derive(Clone, Debug, Default)]
+pub struct Fault {
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `apply`, `delete`, `deletecollection`.
+    pub verb: Option<String>,
+    /// Kind, as in `ResourceQuota`, or plural, as in `resourcequotas`.
+    pub kind: Option<String>,
+    /// Subresource; `Some("")` is the object itself.
+    pub subresource: Option<String>,
+    /// Namespace of the object.
+    pub namespace: Option<String>,
+    /// Name of the object.
+    pub name: Option<String>,
+    /// HTTP status code of the answer.
+    pub code: u16,
+    /// `StatusReason`, as in `InternalError`.
+    pub reason: String,
+    /// Sentence of the answer.
+    pub message: String,
+    /// Seconds told in `retryAfterSeconds` and the `Retry-After` header.
+    pub retry_after: Option<u32>,
+    /// How many requests it hits.
+    pub times: u32,
+    /// Whether the request is carried out all the same.
+    pub effect: Effect,
+}
+
+/// The request that a fault is compared with.
+pub(crate) struct Aim<'a> {
+    pub verb: &'a str,
+    pub kind: &'a str,
+    pub plural: &'a str,
+    pub subresource: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+}
+
+/// Faults waiting for their request, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    waiting: VecDeque<Fault>,
+}
+
+impl Faults {
+    pub(crate) fn add(&mut self, fault: Fault) {
+        if fault.times > 0 {
+            self.waiting.push_back(fault);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// The first fault that hits the request; it is used up by one.
+    pub(crate) fn hit(&mut self, aim: &Aim<'_>) -> Option<Fault> {
+        let index = self.waiting.iter().position(|fault| fault.hits(aim))?;
+        let fault = &mut self.waiting[index];
+        fault.times -= 1;
+        let hit = fault.clone();
+        if hit.times == 0 {
+            self.waiting.remove(index);
+        }
+        Some(hit)
+    }
+}
+
+impl Fault {
+    fn hits(&self, aim: &Aim<'_>) -> bool {
+        let is =
+            |wanted: &Option<String>, actual: &str| wanted.as_ref().is_none_or(|wanted| wanted == actual);
+        is(&self.verb, aim.verb)
+            && (is(&self.kind, aim.kind) || is(&self.kind, aim.plural))
+            && is(&self.subresource, aim.subresource)
+            && is(&self.namespace, aim.namespace)
+            && is(&self.name, aim.name)
+    }
+
+    /// The error that the client sees.
+    pub(crate) fn error(&self) -> ApiError {
+        let mut error = ApiError::new(self.code, &self.reason, self.message.clone());
+        if let Some(seconds) = self.retry_after {
+            error.details = Some(Details { retry_after_seconds: seconds, ..Details::default() });
+        }
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_hits_what_it_names_and_only_so_often() {
+        let mut faults = Faults::default();
+        let kind = Some("ConfigMap".to_owned());
+        faults.add(Fault { verb: Some("apply".into()), kind, times: 2, code: 500, ..Fault::default() });
+        let aim = |verb| Aim {
+            verb,
+            kind: "ConfigMap",
+            plural: "configmaps",
+            subresource: "",
+            namespace: "a",
+            name: "b",
+        };
+        assert!(faults.hit(&aim("create")).is_none());
+        assert!(faults.hit(&aim("apply")).is_some());
+        assert!(faults.hit(&aim("apply")).is_some());
+        assert!(faults.hit(&aim("apply")).is_none());
+    }
+}

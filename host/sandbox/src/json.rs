@@ -1,0 +1,126 @@
+//! Reads JSON and YAML, and notices fields that occur twice.
+
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::cell::RefCell;
+
+/// Parses JSON. The second part has a sentence for each field that occurs twice; the last one counts.
+pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let duplicates = RefCell::new(Vec::new());
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let seed = Seed { path: String::new(), duplicates: &duplicates };
+    let value = seed.deserialize(&mut deserializer).map_err(|error| words(bytes, &error))?;
+    deserializer.end().map_err(|error| words(bytes, &error))?;
+    Ok((value, duplicates.into_inner()))
+}
+
+/// Parses YAML, of which JSON is a part.
+pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| format!("yaml: {error}"))?;
+    let value: Value = serde_saphyr::from_str(text).map_err(|error| format!("yaml: {error}"))?;
+    Ok((value, Vec::new()))
+}
+
+/// The sentence of Go's decoder, as near as the position allows.
+fn words(bytes: &[u8], error: &serde_json::Error) -> String {
+    if bytes.iter().all(u8::is_ascii_whitespace) || error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let line = bytes.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
+    let at = line.get(error.column().saturating_sub(1)).copied().unwrap_or(b' ');
+    format!(
+        "invalid character '{}' {}",
+        char::from(at),
+        if error.column() <= 1 { "looking for beginning of value" } else { "in JSON" }
+    )
+}
+
+struct Seed<'a> {
+    path: String,
+    duplicates: &'a RefCell<Vec<String>>,
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        loop {
+            let seed = Seed { path: format!("{}[{}]", self.path, list.len()), duplicates: self.duplicates };
+            match access.next_element_seed(seed)? {
+                Some(item) => list.push(item),
+                None => return Ok(Value::Array(list)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
+            let value = access.next_value_seed(Seed { path: path.clone(), duplicates: self.duplicates })?;
+            if fields.insert(key, value).is_some() {
+                self.duplicates.borrow_mut().push(format!("duplicate field \"{path}\""));
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_that_occurs_twice_is_told_with_its_path_and_the_last_counts() {
+        let (value, duplicates) = parse(br#"{"a": [{"b": 1, "b": 2}], "c": 1.5}"#).unwrap();
+        assert_eq!(value, serde_json::json!({"a": [{"b": 2}], "c": 1.5}));
+        assert_eq!(duplicates, ["duplicate field \"a[0].b\""]);
+    }
+
+    #[test]
+    fn broken_text_is_refused() {
+        assert_eq!(parse(b"{\"a\":").unwrap_err(), "unexpected end of JSON input");
+        assert_eq!(parse(b"x").unwrap_err(), "invalid character 'x' looking for beginning of value");
+    }
+}

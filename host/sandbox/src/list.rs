@@ -1,0 +1,217 @@
+//! Lists: which revision they show, pages, and continue tokens.
+
+use crate::error::{ApiError, Details, go_quote};
+use crate::request::Query;
+use crate::selector::{FieldSelector, Filter, LabelSelector};
+use crate::store::Store;
+use crate::store::object::{Key, Stored};
+use crate::turn::Target;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A page of objects and the metadata of the list.
+pub(crate) struct Page {
+    pub items: Vec<Arc<Stored>>,
+    pub metadata: Value,
+}
+
+/// Reads the selectors of a query.
+pub(crate) fn filter(target: &Target, query: &Query) -> Result<Filter, ApiError> {
+    let labels = LabelSelector::parse(query.get("labelSelector").unwrap_or_default())
+        .map_err(ApiError::bad_request)?;
+    let fields = query.get("fieldSelector").unwrap_or_default();
+    let fields =
+        FieldSelector::parse(fields, &target.resource, target.version).map_err(ApiError::bad_request)?;
+    let namespace = (!target.namespace.is_empty()).then(|| target.namespace.clone());
+    Ok(Filter { namespace, labels, fields })
+}
+
+/// A revision from a query; absent and empty are `None`.
+pub(crate) fn revision(query: &Query) -> Result<Option<u64>, ApiError> {
+    let Some(text) = query.get("resourceVersion") else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        let quoted = go_quote(text);
+        let why = format!("strconv.ParseUint: parsing {quoted}: invalid syntax");
+        ApiError::bad_request(format!("resourceVersion: Invalid value: {quoted}: {why}"))
+    })
+}
+
+/// A revision that is not written yet.
+pub(crate) fn too_new(asked: u64, current: u64) -> ApiError {
+    let mut error =
+        ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"));
+    error.details = Some(Details { retry_after_seconds: 1, ..Details::default() });
+    error.with_cause("ResourceVersionTooLarge", "Too large resource version", "")
+}
+
+fn invalid_options(error: crate::schema::FieldError) -> ApiError {
+    let subject = crate::error::Subject { group: "meta.k8s.io", kind: "ListOptions" };
+    ApiError::invalid(subject, "", &[error])
+}
+
+/// Refuses combinations of options that mean nothing.
+pub(crate) fn check_options(query: &Query, watch: bool) -> Result<(), ApiError> {
+    use crate::schema::FieldError;
+    let matching = query.get("resourceVersionMatch");
+    let initial = query.has("sendInitialEvents");
+    if let Some(matching) = matching {
+        if !matches!(matching, "Exact" | "NotOlderThan") {
+            let supported = ["Exact", "NotOlderThan", ""];
+            return Err(invalid_options(FieldError::not_supported(
+                "resourceVersionMatch",
+                matching,
+                &supported,
+            )));
+        }
+        if watch && !initial {
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+        }
+        if !watch && query.get("resourceVersion").is_none() {
+            let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+        }
+        if !watch && query.get("continue").is_some() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+        }
+        if !watch && matching == "Exact" && query.get("resourceVersion") == Some("0") {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+        }
+    }
+    if initial && !watch {
+        return Err(invalid_options(FieldError::forbidden(
+            "sendInitialEvents",
+            "sendInitialEvents is forbidden for list",
+        )));
+    }
+    if initial && matching.is_none() {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+    }
+    Ok(())
+}
+
+/// What a query lists.
+pub(crate) fn list(store: &Store, target: &Target, query: &Query) -> Result<Page, ApiError> {
+    check_options(query, false)?;
+    let filter = filter(target, query)?;
+    let limit =
+        query.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
+    let asked = revision(query)?;
+    let current = store.revision();
+    let Some(table) = store.table(target.resource.table) else { return Err(target.not_found()) };
+    let token = query.get("continue").map(|text| Token::parse(text, asked)).transpose()?;
+    if token.is_none() && asked.is_some_and(|asked| asked > current) {
+        return Err(too_new(asked.unwrap_or_default(), current));
+    }
+    let exact = query.get("resourceVersionMatch") == Some("Exact")
+        || (query.get("resourceVersionMatch").is_none() && limit.is_some());
+    let at = match &token {
+        Some(token) => token.revision,
+        None => asked.filter(|asked| exact && *asked > 0),
+    };
+    let rewound;
+    let (objects, shown): (&BTreeMap<Key, Arc<Stored>>, u64) = match at.filter(|at| *at < current) {
+        Some(at) => {
+            rewound = table.history.rewind(&table.objects, at).ok_or_else(|| match &token {
+                Some(token) => token.expired(),
+                None => ApiError::expired("The resourceVersion for the provided list is too old."),
+            })?;
+            (&rewound, at)
+        }
+        None => (&table.objects, current),
+    };
+    Ok(page(objects, shown, &filter, limit, token.as_ref()))
+}
+
+fn page(
+    objects: &BTreeMap<Key, Arc<Stored>>,
+    revision: u64,
+    filter: &Filter,
+    limit: Option<usize>,
+    token: Option<&Token>,
+) -> Page {
+    let prefix = filter.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    let start: Key = token.map_or(prefix.as_str(), |token| token.start.as_str()).into();
+    let inside = |key: &Key| key.starts_with(prefix.as_str());
+    let mut range = objects.range(start..).take_while(|(key, _)| inside(key));
+    let mut items = Vec::new();
+    let mut next = None;
+    for (key, stored) in range.by_ref() {
+        if !filter.passes(stored) {
+            continue;
+        }
+        if limit.is_some_and(|limit| items.len() == limit) {
+            next = Some(key.clone());
+            break;
+        }
+        items.push(stored.clone());
+    }
+    let mut metadata = json!({"resourceVersion": revision.to_string()});
+    if next.is_some()
+        && let Some(last) = items.last()
+    {
+        let token = Token { revision: Some(revision), start: format!("{}\0", last.key()) };
+        metadata["continue"] = json!(token.encode());
+        if filter.selects_all() {
+            metadata["remainingItemCount"] = json!(range.count() + 1);
+        }
+    }
+    Page { items, metadata }
+}
+
+/// Where a list goes on: after which key, at which revision (none for the newest).
+#[derive(Debug, PartialEq, Eq)]
+struct Token {
+    revision: Option<u64>,
+    start: String,
+}
+
+impl Token {
+    fn parse(text: &str, asked: Option<u64>) -> Result<Token, ApiError> {
+        let invalid = |why: &str| ApiError::bad_request(format!("continue key is not valid: {why}"));
+        if asked.is_some_and(|asked| asked != 0) {
+            return Err(ApiError::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
+        }
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.trim_end_matches('='))
+            .map_err(|error| invalid(&error.to_string()))?;
+        let token: Value = serde_json::from_slice(&bytes).map_err(|error| invalid(&error.to_string()))?;
+        if token["v"] != "meta.k8s.io/v1" {
+            return Err(invalid("server does not recognize this encoded version"));
+        }
+        let start = token["start"]
+            .as_str()
+            .filter(|start| !start.is_empty())
+            .ok_or_else(|| invalid("encoded start key is empty"))?;
+        let revision = token["rv"].as_i64().unwrap_or_default();
+        let revision = u64::try_from(revision).ok();
+        Ok(Token { revision, start: start.to_owned() })
+    }
+
+    fn encode(&self) -> String {
+        let revision = self.revision.and_then(|revision| i64::try_from(revision).ok()).unwrap_or(-1);
+        let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.start});
+        URL_SAFE_NO_PAD.encode(token.to_string())
+    }
+
+    /// The revision is forgotten: the client may go on at the newest one.
+    fn expired(&self) -> ApiError {
+        let next = Token { revision: None, start: self.start.clone() };
+        let mut error = ApiError::expired(
+            "The provided continue parameter is too old to display a consistent list result. You can start a new list without the \
+             continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing \
+             with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the \
+             time the first chunk was returned and now may show up in the list.",
+        );
+        error.continue_token = Some(next.encode());
+        error
+    }
+}

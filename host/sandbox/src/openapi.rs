@@ -1,0 +1,66 @@
+//! OpenAPI documents: version 3 by group and version, and a version 2 that says no more than who we are.
+
+use crate::api::{Call, json_value, not_found};
+use crate::body::ApiBody;
+use crate::sandbox::Inner;
+use crate::schema;
+use http::Response;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+pub(crate) fn answer(inner: &Arc<Inner>, path: &str, _call: &Call) -> Response<ApiBody> {
+    match path {
+        "/openapi/v2" => json_value(json!({
+            "swagger": "2.0",
+            "info": {"title": "Kubernetes", "version": "v1.35.4"},
+            "paths": {},
+            "definitions": {},
+        })),
+        "/openapi/v3" => json_value(index(inner)),
+        _ => document(inner, path).unwrap_or_else(not_found),
+    }
+}
+
+fn index(inner: &Arc<Inner>) -> Value {
+    let mut paths = Map::new();
+    let groups = inner.read().registry.groups();
+    let revision = inner.read().store.revision();
+    for (group, versions) in groups {
+        for version in versions {
+            let path =
+                if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+            let url = format!("/openapi/v3/{path}?hash={revision}");
+            paths.insert(path, json!({"serverRelativeURL": url}));
+        }
+    }
+    json!({"paths": paths})
+}
+
+fn document(inner: &Arc<Inner>, path: &str) -> Option<Response<ApiBody>> {
+    let rest = path.strip_prefix("/openapi/v3/")?;
+    let (group, version) = match rest.split('/').collect::<Vec<_>>().as_slice() {
+        ["api", version] => ("", *version),
+        ["apis", group, version] => (*group, *version),
+        _ => return None,
+    };
+    if let Some(text) = schema::openapi_v3(group, version) {
+        return Some(crate::api::json_bytes(200, text.as_bytes().to_vec()));
+    }
+    let definitions = definitions_of(inner, group, version);
+    if definitions.is_empty() {
+        return None;
+    }
+    let text = schema::crd::openapi_v3(&definitions, group, version);
+    Some(crate::api::json_bytes(200, text.into_bytes()))
+}
+
+/// The CustomResourceDefinitions that serve something in a version of a group.
+fn definitions_of(inner: &Arc<Inner>, group: &str, version: &str) -> Vec<Value> {
+    let state = inner.read();
+    let Some(definitions) = state.registry.find("apiextensions.k8s.io", "customresourcedefinitions") else {
+        return Vec::new();
+    };
+    let served = state.registry.in_group(group).filter(|resource| resource.version(version).is_some());
+    let names = served.filter_map(|resource| resource.definition.clone());
+    names.filter_map(|name| Some(state.store.get(definitions.table, &name)?.value())).collect()
+}

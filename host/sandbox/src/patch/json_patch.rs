@@ -1,0 +1,183 @@
+//! JSON patch, RFC 6902, with the words of the library that the real server uses.
+
+use crate::error::{ApiError, go_quote};
+use serde_json::Value;
+
+/// Operations that a patch may have.
+const OPERATIONS_MAX: usize = 10_000;
+
+/// The object after all operations, or the error of the first that fails.
+pub(crate) fn apply(object: &Value, patch: &Value) -> Result<Value, ApiError> {
+    let Some(operations) = patch.as_array() else {
+        return Err(ApiError::bad_request(
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp",
+        ));
+    };
+    if operations.len() > OPERATIONS_MAX {
+        let message = format!(
+            "The allowed maximum operations in a JSON patch is {OPERATIONS_MAX}, got {}",
+            operations.len()
+        );
+        return Err(ApiError::new(413, "RequestEntityTooLarge", message));
+    }
+    let mut out = object.clone();
+    for operation in operations {
+        step(&mut out, operation).map_err(|why| {
+            ApiError::new(
+                422,
+                "Invalid",
+                format!("the server rejected our request due to an error in our request ({why})"),
+            )
+            .plain(why)
+        })?;
+    }
+    Ok(out)
+}
+
+impl ApiError {
+    /// The generic answer to a patch that cannot be carried out.
+    fn plain(mut self, why: String) -> ApiError {
+        self.message = "the server rejected our request due to an error in our request".into();
+        self.details = Some(crate::error::Details {
+            causes: vec![crate::error::Cause {
+                reason: "UnexpectedServerResponse".into(),
+                message: why,
+                field: String::new(),
+            }],
+            ..Default::default()
+        });
+        self
+    }
+}
+
+fn step(object: &mut Value, operation: &Value) -> Result<(), String> {
+    let text = |key: &str| operation[key].as_str().unwrap_or_default();
+    let (op, path) = (text("op"), text("path"));
+    let value = || operation.get("value").cloned().unwrap_or_default();
+    match op {
+        "add" => add(object, path, value(), "add"),
+        "remove" => remove(object, path).map(|_| ()),
+        "replace" => replace(object, path, value()),
+        "move" => {
+            let taken = remove(object, text("from"))?;
+            add(object, path, taken, "move")
+        }
+        "copy" => {
+            let found = object.pointer(text("from")).cloned();
+            let copied = found.ok_or_else(|| missing("copy", text("from")))?;
+            add(object, path, copied, "copy")
+        }
+        "test" => {
+            let found = object.pointer(path).cloned().unwrap_or_default();
+            if found == value() { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
+        }
+        other => Err(format!("Unexpected kind: {other}")),
+    }
+}
+
+fn missing(op: &str, path: &str) -> String {
+    format!("{op} operation does not apply: doc is missing path: {}: missing value", go_quote(path))
+}
+
+fn split(path: &str) -> Option<(&str, String)> {
+    let (parent, last) = path.rsplit_once('/')?;
+    Some((parent, last.replace("~1", "/").replace("~0", "~")))
+}
+
+fn index(list: &[Value], key: &str) -> Option<usize> {
+    match key.parse::<i64>().ok()? {
+        at if at >= 0 => usize::try_from(at).ok(),
+        at => list.len().checked_sub(usize::try_from(-at).ok()?),
+    }
+}
+
+fn add(object: &mut Value, path: &str, value: Value, op: &str) -> Result<(), String> {
+    let Some((parent, key)) = split(path) else {
+        *object = value;
+        return Ok(());
+    };
+    match object.pointer_mut(parent) {
+        Some(Value::Object(fields)) => {
+            fields.insert(key, value);
+            Ok(())
+        }
+        Some(Value::Array(list)) => {
+            let at = if key == "-" { Some(list.len()) } else { index(list, &key) };
+            let at = at.filter(|at| *at <= list.len()).ok_or_else(|| {
+                format!("error in add for path: '{path}': Unable to access invalid index: {key}: invalid index referenced")
+            })?;
+            list.insert(at, value);
+            Ok(())
+        }
+        _ => Err(missing(op, path)),
+    }
+}
+
+fn remove(object: &mut Value, path: &str) -> Result<Value, String> {
+    let gone =
+        || format!("remove operation does not apply: doc is missing path: {}: missing value", go_quote(path));
+    let (parent, key) = split(path).ok_or_else(gone)?;
+    match object.pointer_mut(parent) {
+        Some(Value::Object(fields)) => {
+            let absent = || {
+                format!(
+                    "error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value"
+                )
+            };
+            fields.remove(&key).ok_or_else(absent)
+        }
+        Some(Value::Array(list)) => match index(list, &key).filter(|at| *at < list.len()) {
+            Some(at) => Ok(list.remove(at)),
+            None => Err(format!(
+                "error in remove for path: '{path}': Unable to access invalid index: {key}: invalid index referenced"
+            )),
+        },
+        _ => Err(gone()),
+    }
+}
+
+fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    match object.pointer_mut(path) {
+        Some(found) => {
+            *found = value;
+            Ok(())
+        }
+        None => Err(format!("replace operation does not apply: doc is missing key: {path}: missing value")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn operations_are_carried_out_in_order() {
+        let object = json!({"a": [1, 2], "b": {"c/d": 1}});
+        let patch = json!([
+            {"op": "test", "path": "/a/0", "value": 1},
+            {"op": "add", "path": "/a/-", "value": 3},
+            {"op": "add", "path": "/a/0", "value": 0},
+            {"op": "remove", "path": "/a/1"},
+            {"op": "replace", "path": "/b/c~1d", "value": 2},
+            {"op": "copy", "from": "/b", "path": "/e"},
+            {"op": "move", "from": "/b/c~1d", "path": "/f"},
+        ]);
+        let patched = apply(&object, &patch).unwrap();
+        assert_eq!(patched, json!({"a": [0, 2, 3], "b": {}, "e": {"c/d": 2}, "f": 2}));
+    }
+
+    #[test]
+    fn an_operation_on_nothing_is_refused() {
+        for patch in [
+            json!([{"op": "remove", "path": "/x"}]),
+            json!([{"op": "replace", "path": "/x", "value": 1}]),
+            json!([{"op": "add", "path": "/x/y", "value": 1}]),
+            json!([{"op": "test", "path": "/a", "value": 2}]),
+            json!([{"op": "add", "path": "/l/5", "value": 2}]),
+        ] {
+            let error = apply(&json!({"a": 1, "l": []}), &patch).unwrap_err();
+            assert_eq!(error.code, 422, "{patch}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The store: one revision counter, a table a resource, and a bounded history of each table for watches.
+
+pub(crate) mod history;
+pub(crate) mod object;
+
+use history::{Event, EventKind, History};
+use object::{Key, Stored};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// Number of a table. Never used twice, so that a kind that comes back is a new one.
+pub(crate) type TableId = u32;
+
+/// What a watcher is woken with: the newest revision of the table, and how often its watches were cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Signal {
+    pub revision: u64,
+    pub cuts: u64,
+}
+
+/// The objects of one resource.
+pub(crate) struct Table {
+    pub objects: BTreeMap<Key, Arc<Stored>>,
+    pub history: History,
+    pub signal: watch::Sender<Signal>,
+}
+
+/// All tables under one revision.
+pub(crate) struct Store {
+    revision: u64,
+    tables: BTreeMap<TableId, Table>,
+    /// Which objects name an owner, by the owner's UID.
+    dependents: BTreeMap<Arc<str>, BTreeSet<(TableId, Key)>>,
+    /// Where each live UID is.
+    uids: BTreeMap<Arc<str>, (TableId, Key)>,
+}
+
+impl Store {
+    /// An empty store. The real server has written a few hundred revisions before the first client comes; tests must
+    /// not rely on the number.
+    pub(crate) fn new() -> Store {
+        Store { revision: 1, tables: BTreeMap::new(), dependents: BTreeMap::new(), uids: BTreeMap::new() }
+    }
+
+    /// The revision of the last write.
+    pub(crate) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub(crate) fn add_table(&mut self, id: TableId) {
+        let (signal, _) = watch::channel(Signal { revision: self.revision, cuts: 0 });
+        self.tables
+            .insert(id, Table { objects: BTreeMap::new(), history: History::new(self.revision), signal });
+    }
+
+    /// Drops a table and ends its watches. Its objects must be gone.
+    pub(crate) fn remove_table(&mut self, id: TableId) {
+        self.tables.remove(&id);
+    }
+
+    pub(crate) fn table(&self, id: TableId) -> Option<&Table> {
+        self.tables.get(&id)
+    }
+
+    pub(crate) fn get(&self, id: TableId, key: &str) -> Option<&Arc<Stored>> {
+        self.tables.get(&id)?.objects.get(key)
+    }
+
+    /// All tables with their objects, in order.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (TableId, &Table)> {
+        self.tables.iter().map(|(id, table)| (*id, table))
+    }
+
+    /// Writes an object under the next revision and tells the watchers.
+    pub(crate) fn put(&mut self, id: TableId, mut object: Value) -> Arc<Stored> {
+        self.revision += 1;
+        let revision = self.revision;
+        set_revision(&mut object, revision);
+        let stored = Arc::new(Stored::freeze(&object, revision));
+        let key = stored.key();
+        let table = self.tables.get_mut(&id).expect("a resource that is served has its table");
+        let previous = table.objects.insert(key.clone(), stored.clone());
+        let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
+        if let Some(previous) = &previous {
+            self.forget(id, &key, previous);
+        }
+        self.remember(id, &key, &stored);
+        self.announce(id, Event::new(kind, stored.clone(), previous));
+        stored
+    }
+
+    /// Removes an object under the next revision; returns it as its last watchers see it.
+    pub(crate) fn remove(&mut self, id: TableId, key: &str) -> Option<Arc<Stored>> {
+        let table = self.tables.get_mut(&id)?;
+        let (key, previous) = table.objects.remove_entry(key)?;
+        self.forget(id, &key, &previous);
+        self.revision += 1;
+        let last = Arc::new(at_revision(&previous, self.revision));
+        self.announce(id, Event::new(EventKind::Deleted, last.clone(), Some(previous)));
+        Some(last)
+    }
+
+    /// Ends every watch of a table, as a lost connection would.
+    pub(crate) fn cut(&self, id: TableId) {
+        if let Some(table) = self.tables.get(&id) {
+            table.signal.send_modify(|signal| signal.cuts += 1);
+        }
+    }
+
+    /// Forgets the history of every table: watches from older revisions are told `410 Expired`.
+    pub(crate) fn compact(&mut self) {
+        for table in self.tables.values_mut() {
+            table.history.compact(self.revision);
+        }
+    }
+
+    /// The objects that name `uid` as an owner.
+    pub(crate) fn dependents(&self, uid: &str) -> Vec<(TableId, Arc<Stored>)> {
+        let places = self.dependents.get(uid).into_iter().flatten();
+        places.filter_map(|(id, key)| Some((*id, self.get(*id, key)?.clone()))).collect()
+    }
+
+    /// The live object with this UID.
+    pub(crate) fn by_uid(&self, uid: &str) -> Option<(TableId, &Arc<Stored>)> {
+        let (id, key) = self.uids.get(uid)?;
+        Some((*id, self.get(*id, key)?))
+    }
+
+    fn announce(&mut self, id: TableId, event: Event) {
+        let revision = event.revision();
+        if let Some(table) = self.tables.get_mut(&id) {
+            table.history.push(Arc::new(event));
+            table.signal.send_modify(|signal| signal.revision = revision);
+        }
+    }
+
+    fn remember(&mut self, id: TableId, key: &Key, stored: &Stored) {
+        self.uids.insert(stored.head.uid.clone(), (id, key.clone()));
+        for owner in &stored.head.owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert((id, key.clone()));
+        }
+    }
+
+    fn forget(&mut self, id: TableId, key: &Key, stored: &Stored) {
+        self.uids.remove(&stored.head.uid);
+        for owner in &stored.head.owners {
+            if let Some(set) = self.dependents.get_mut(&owner.uid) {
+                set.remove(&(id, key.clone()));
+                if set.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+    }
+}
+
+/// Writes `metadata.resourceVersion`.
+pub(crate) fn set_revision(object: &mut Value, revision: u64) {
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Default::default());
+    }
+    object["metadata"]["resourceVersion"] = Value::String(revision.to_string());
+}
+
+/// The same object under another revision.
+pub(crate) fn at_revision(stored: &Stored, revision: u64) -> Stored {
+    let mut object = stored.value();
+    set_revision(&mut object, revision);
+    Stored::freeze(&object, revision)
+}

@@ -1,0 +1,10 @@
+//! The verbs that write, in the order of steps of the real server.
+
+pub(crate) mod admit;
+pub(crate) mod create;
+pub(crate) mod decode;
+pub(crate) mod delete;
+pub(crate) mod finish;
+pub(crate) mod patch;
+pub(crate) mod scale;
+pub(crate) mod update;
