@@ -1,0 +1,119 @@
+//! Answers to queries from the caches, and whether they are there to be given.
+
+use std::sync::Arc;
+
+use evenkeel_cluster::{Cluster, Depth, ListLookup, Lookup, Need, Scope};
+use evenkeel_core::contract::{Answer, Failure, Gvk, Json, ObjectRef, Query};
+use evenkeel_core::grant::Grant;
+use evenkeel_core::memo::AnswerHash;
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::query::Prepared;
+use evenkeel_core::view::View;
+
+/// What was seen when a query was answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Seen {
+    Object(Option<Arc<CachedObject>>),
+    Objects(Vec<Arc<CachedObject>>),
+    Unserved,
+    Time(String),
+    External(Result<Json, Failure>),
+}
+
+/// A query with what was seen, and with its view parsed.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) query: Arc<Prepared>,
+    pub(crate) seen: Seen,
+    pub(crate) hash: AnswerHash,
+}
+
+impl Answered {
+    pub(crate) fn new(query: Arc<Prepared>, seen: Seen) -> Self {
+        let hash = seen.hash(query.view());
+        Self { query, seen, hash }
+    }
+}
+
+/// A kind of which a watch has yet to be in step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotInStep(pub(crate) Gvk);
+
+impl Seen {
+    pub(crate) fn answer(&self) -> Answer {
+        match self {
+            Self::Object(object) => Answer::Object(object.as_ref().map(|object| Arc::clone(object.json()))),
+            Self::Objects(objects) => Answer::Objects(objects.iter().map(|object| Arc::clone(object.json())).collect()),
+            Self::Unserved => Answer::Unserved,
+            Self::Time(time) => Answer::Time(time.clone()),
+            Self::External(answer) => Answer::External(answer.clone()),
+        }
+    }
+
+    /// Of what the view shows of it.
+    fn hash(&self, view: Option<&View>) -> AnswerHash {
+        let whole = View::whole();
+        let view = view.unwrap_or(&whole);
+        match self {
+            Self::Object(object) => AnswerHash::object(object.as_deref(), view),
+            Self::Objects(objects) => AnswerHash::objects(objects, view),
+            Self::Unserved => AnswerHash::unserved(),
+            // The digest leaves the time out; any hash will do.
+            Self::Time(_) => AnswerHash::unserved(),
+            Self::External(answer) => AnswerHash::external(answer),
+        }
+    }
+
+    /// Every object in it.
+    pub(crate) fn objects(&self) -> &[Arc<CachedObject>] {
+        match self {
+            Self::Object(Some(object)) => std::slice::from_ref(object),
+            Self::Objects(objects) => objects,
+            Self::Object(None) | Self::Unserved | Self::Time(_) | Self::External(_) => &[],
+        }
+    }
+}
+
+/// Has what a query needs watched, no wider than the grant: a permission to get without one to list watches single
+/// objects, and a grant of some namespaces never looks past them.
+pub(crate) fn want(cluster: &Cluster, grant: &Grant, query: &Query) {
+    let Some(need) = Need::of(query) else { return };
+    let scope = widest(grant, &need.gvk, &need.scope);
+    cluster.want(&need.gvk, scope, need.depth);
+}
+
+/// Has an object watched that is written, whether or not it may be asked for.
+pub(crate) fn want_object(cluster: &Cluster, grant: &Grant, object: &ObjectRef) {
+    let scope = widest(grant, &object.gvk, &Scope::Object(object.clone()));
+    cluster.want(&object.gvk, scope, Depth::Whole);
+}
+
+/// The scope to watch for what needs at least `need`: one watch a kind, or a namespace, where the grant lets us list.
+fn widest(grant: &Grant, gvk: &Gvk, need: &Scope) -> Scope {
+    if !grant.may_list(gvk) {
+        return need.clone();
+    }
+    match (grant.namespaces(), need) {
+        (None, _) => Scope::All,
+        (Some(_), Scope::Object(ObjectRef { namespace: Some(namespace), .. })) => Scope::Namespace(Arc::clone(namespace)),
+        (Some(_), Scope::All | Scope::Namespace(_) | Scope::Object(_)) => need.clone(),
+    }
+}
+
+/// What the caches say to a `get` or a `list`; none for a query that is not for them.
+pub(crate) fn look(cluster: &Cluster, query: &Query) -> Option<Result<Seen, NotInStep>> {
+    match query {
+        Query::Get(get) => Some(match cluster.get_at(&get.object, Depth::of_view(&get.view)) {
+            Lookup::Found(object) => Ok(Seen::Object(Some(object))),
+            Lookup::Absent => Ok(Seen::Object(None)),
+            Lookup::Unserved => Ok(Seen::Unserved),
+            Lookup::NotSynced => Err(NotInStep(get.object.gvk.clone())),
+        }),
+        Query::List(list) => Some(match cluster.list(list) {
+            ListLookup::Found(objects) => Ok(Seen::Objects(objects)),
+            ListLookup::Unserved => Ok(Seen::Unserved),
+            ListLookup::NotSynced => Err(NotInStep(list.gvk.clone())),
+        }),
+        Query::Clock | Query::External(_) => None,
+    }
+}

@@ -1,0 +1,147 @@
+//! What of the folder runs, and how a look at it changes that.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use evenkeel_core::guest::Guest;
+
+use super::scan::{Found, scan};
+use super::settings::parse_settings;
+use super::{FileStatus, Loader};
+use crate::host::Host;
+use crate::limits::{COMPONENT_BYTES_MAX, SETTINGS_BYTES_MAX};
+use crate::plugin::{LoadOutcome, PluginSettings};
+use crate::status::Refusal;
+
+pub(super) struct Content {
+    pub(super) host: Host,
+    pub(super) loader: Arc<dyn Loader>,
+    pub(super) directory: PathBuf,
+    /// By the file's name without its ending.
+    pub(super) known: BTreeMap<String, Known>,
+}
+
+pub(super) struct Known {
+    found: Found,
+    pub(super) status: FileStatus,
+}
+
+impl Content {
+    /// Loads what is new or changed, and unloads what is gone.
+    pub(super) async fn look(&mut self) -> io::Result<()> {
+        let found = scan(&self.directory)?;
+        let gone: Vec<_> = self.known.keys().filter(|name| !found.contains_key(*name)).cloned().collect();
+        for name in gone {
+            if let Some(plugin) = self.known.remove(&name).and_then(|known| known.status.plugin) {
+                tracing::info!(plugin, file = %file_name(&name), "plugin removed, as its file is gone");
+                self.host.unload(&plugin);
+            }
+        }
+        for (name, found) in found {
+            if self.known.get(&name).is_some_and(|known| known.found == found) {
+                continue;
+            }
+            let status = self.take(&name).await;
+            self.known.insert(name, Known { found, status });
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, name: &str) -> FileStatus {
+        let before = self.known.get(name).map(|known| known.status.clone());
+        let mut status = before.unwrap_or_else(|| FileStatus {
+            file: file_name(name),
+            plugin: None,
+            digest: None,
+            refused: None,
+        });
+        status.refused = self.load(name, &mut status).await.err();
+        if let Some(reason) = &status.refused {
+            let going_on = status.digest.as_deref().unwrap_or("nothing");
+            tracing::error!(file = status.file, reason, going_on, "plugin refused");
+        }
+        status
+    }
+
+    async fn load(&self, name: &str, status: &mut FileStatus) -> Result<(), String> {
+        let refuse = |digest: &str, version: &str, reason: String| {
+            if let Some(plugin) = &status.plugin {
+                let refusal = Refusal { digest: digest.into(), version: version.into(), reason: reason.clone() };
+                self.host.refuse(plugin, refusal);
+            }
+            reason
+        };
+        let guest = self.component(name).await.map_err(|reason| refuse("", "", reason))?;
+        let (plugin, version) = (guest.manifest().name.clone(), guest.manifest().version.clone());
+        let refuse = |reason: String| refuse(guest.digest(), &version, reason);
+        let settings = self.settings(name).map_err(&refuse)?;
+        if let Some(other) = self.known.iter().find(|(other, known)| *other != name && known.holds(&plugin)) {
+            return Err(refuse(format!("{} holds the plugin {plugin} already", file_name(other.0))));
+        }
+        let outcome = self.host.load(Arc::clone(&guest), settings).await.map_err(|held| refuse(chain(&held)))?;
+        match outcome {
+            LoadOutcome::Loaded => tracing::info!(plugin, version, digest = guest.digest(), "plugin loaded"),
+            LoadOutcome::Swapped { from } => {
+                tracing::info!(plugin, version, digest = guest.digest(), from, "plugin swapped");
+            }
+            LoadOutcome::Unchanged => {}
+        }
+        if let Some(old) = status.plugin.as_ref().filter(|old| **old != plugin) {
+            self.host.unload(old);
+        }
+        status.digest = Some(guest.digest().to_owned());
+        status.plugin = Some(plugin);
+        Ok(())
+    }
+
+    async fn component(&self, name: &str) -> Result<Arc<dyn Guest>, String> {
+        let path = self.directory.join(file_name(name));
+        let wasm = read(&path, COMPONENT_BYTES_MAX)?;
+        self.loader.load(wasm).await.map_err(|error| chain(&*error))
+    }
+
+    fn settings(&self, name: &str) -> Result<PluginSettings, String> {
+        let path = self.directory.join(format!("{name}.yaml"));
+        if !path.exists() {
+            return Ok(PluginSettings::default());
+        }
+        let text = read(&path, SETTINGS_BYTES_MAX)?;
+        let text = String::from_utf8(text).map_err(|_| format!("{name}.yaml is not UTF-8 text"))?;
+        parse_settings(&text).map_err(|error| format!("{name}.yaml: {}", chain(&error)))
+    }
+}
+
+impl Known {
+    fn holds(&self, plugin: &str) -> bool {
+        self.status.plugin.as_deref() == Some(plugin)
+    }
+}
+
+fn file_name(name: &str) -> String {
+    format!("{name}.wasm")
+}
+
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
+    let cannot = |cause: io::Error| format!("cannot read {}: {cause}", path.display());
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    let mut bytes = Vec::new();
+    let taken = file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if u64::try_from(taken).is_ok_and(|taken| taken > limit) {
+        return Err(format!("{} is larger than {limit} bytes", path.display()));
+    }
+    Ok(bytes)
+}
+
+/// An error with its causes, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

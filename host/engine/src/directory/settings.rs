@@ -1,0 +1,83 @@
+//! `NAME.yaml` beside `NAME.wasm`: what the operator says about the plugin.
+
+use evenkeel_core::contract::{Gvk, Permission, Verb};
+use serde::Deserialize;
+
+use crate::plugin::{OperatorGrant, PluginSettings};
+
+/// Why a settings file is not valid.
+#[derive(Debug, thiserror::Error)]
+#[error("not valid settings")]
+pub struct SettingsError(#[source] serde_saphyr::Error);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct SettingsFile {
+    /// Given to the plugin as it is.
+    config: serde_json::Map<String, serde_json::Value>,
+    /// What the plugin may do; without it all that its manifest asks for.
+    grant: Option<GrantFile>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct GrantFile {
+    permissions: Option<Vec<PermissionFile>>,
+    namespaces: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct PermissionFile {
+    api_version: String,
+    kind: String,
+    verbs: Vec<Verb>,
+    #[serde(default)]
+    names: Vec<String>,
+}
+
+/// Reads a settings file; an error names line and column.
+pub fn parse_settings(text: &str) -> Result<PluginSettings, SettingsError> {
+    let file: SettingsFile =
+        if text.trim().is_empty() { SettingsFile::default() } else { serde_saphyr::from_str(text).map_err(SettingsError)? };
+    let grant = file.grant.map(|grant| OperatorGrant {
+        permissions: grant.permissions.map(|list| list.into_iter().map(permission).collect()),
+        namespaces: grant.namespaces,
+    });
+    Ok(PluginSettings { config: serde_json::Value::Object(file.config).to_string().into(), grant })
+}
+
+fn permission(file: PermissionFile) -> Permission {
+    let PermissionFile { api_version, kind, verbs, names } = file;
+    Permission { gvk: Gvk::from_api_version(&api_version, &kind), verbs, names }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_hold_a_config_and_a_grant() {
+        let text = "
+config: {limit: 3}
+grant:
+  namespaces: [tenant-a]
+  permissions:
+  - {apiVersion: v1, kind: ConfigMap, verbs: [get, list, apply-status], names: [kite-*]}
+";
+        let settings = parse_settings(text).expect("valid settings");
+        assert_eq!(&*settings.config, r#"{"limit":3}"#);
+        let grant = settings.grant.expect("a grant");
+        assert_eq!(grant.namespaces, Some(vec!["tenant-a".to_owned()]));
+        let permissions = grant.permissions.expect("permissions");
+        assert_eq!(permissions[0].verbs, [Verb::Get, Verb::List, Verb::ApplyStatus]);
+    }
+
+    #[test]
+    fn an_empty_file_says_nothing_and_a_typo_is_told_with_its_place() {
+        assert_eq!(&*parse_settings("\n").expect("empty settings").config, "{}");
+        let error = parse_settings("config: {}\ngarnt: {}\n").expect_err("a typo");
+        let cause = std::error::Error::source(&error).expect("a cause").to_string();
+        assert!(cause.contains("garnt") && cause.contains('2'), "{cause}");
+    }
+}

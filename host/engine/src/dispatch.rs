@@ -1,0 +1,162 @@
+//! From what happened to the caches to the keys that must look again.
+
+use std::sync::Arc;
+
+use evenkeel_cluster::{CacheEvent, Scope};
+use evenkeel_core::contract::{Gvk, ListQuery, ObjectRef};
+use evenkeel_core::deps::Change;
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::queue::Priority;
+use evenkeel_core::record::Trigger;
+
+use crate::keys::{ControllerId, Key, Wait};
+use crate::paused::is_paused;
+use crate::shared::Shared;
+use crate::state::State;
+
+/// Takes one event in.
+pub(crate) fn dispatch(shared: &Shared, event: &CacheEvent) {
+    match event {
+        CacheEvent::Changed(change) => changed(&mut shared.state(), change),
+        CacheEvent::Synced { gvk, scope } => synced(shared, gvk, scope),
+        CacheEvent::Serving { gvk, served } => serving(&mut shared.state(), gvk, *served),
+    }
+    shared.wake();
+}
+
+fn changed(state: &mut State, change: &Change) {
+    primary_changed(state, change);
+    let trigger = Trigger::Changed { object: change.object.clone() };
+    for key in state.deps.affected(change) {
+        note_waker(state, key, &change.object);
+        state.enqueue(key, trigger.clone(), Priority::Change);
+    }
+}
+
+/// What a change of an object means to the controllers that look after its kind. A change within the view of one
+/// that knows the object already comes by the dependencies; the rest comes here.
+fn primary_changed(state: &mut State, change: &Change) {
+    let Some(controllers) = state.primaries.get(&change.gvk).cloned() else { return };
+    for controller in controllers {
+        match &change.new {
+            Some(new) => primary_is(state, controller, change, new),
+            None => primary_gone(state, controller, change),
+        }
+    }
+}
+
+fn primary_is(state: &mut State, controller: ControllerId, change: &Change, new: &CachedObject) {
+    let Some((_, plan)) = state.plan(controller) else { return };
+    if !plan.selector.matches(&new.head().labels) {
+        // It may have matched before: then it is somebody else's now.
+        if let Some(key) = state.keys.find(controller, &change.object) {
+            state.forget(key);
+        }
+        return;
+    }
+    let (key, is_new) = state.keys.intern(controller, &change.object);
+    let Some(entry) = state.keys.get_mut(key) else { return };
+    let came_back = std::mem::take(&mut entry.gone);
+    let replaced = change.old.as_ref().is_none_or(|old| old.head().uid != new.head().uid);
+    let released = entry.wait == Some(Wait::Paused) && !is_paused(new);
+    if is_new || came_back || replaced || released {
+        let trigger = Trigger::Changed { object: change.object.clone() };
+        state.enqueue(key, trigger, Priority::Change);
+    }
+}
+
+fn primary_gone(state: &mut State, controller: ControllerId, change: &Change) {
+    let Some(key) = state.keys.find(controller, &change.object) else { return };
+    let Some(entry) = state.keys.get_mut(key) else { return };
+    entry.last_seen = change.old.clone();
+    state.enqueue(key, Trigger::Changed { object: change.object.clone() }, Priority::Change);
+}
+
+fn note_waker(state: &mut State, key: Key, waker: &ObjectRef) {
+    if let Some(entry) = state.keys.get_mut(key) {
+        entry.wakers.note(waker);
+    }
+}
+
+/// A list came in whole: whoever waited for it runs, and every primary of the kind is considered once.
+fn synced(shared: &Shared, gvk: &Gvk, scope: &Scope) {
+    let mut state = shared.state();
+    for key in state.waiting_for(gvk) {
+        state.unpark(key);
+        state.enqueue(key, Trigger::Synced { gvk: gvk.clone() }, Priority::Change);
+    }
+    let controllers = state.primaries.get(gvk).cloned().unwrap_or_default();
+    drop(state);
+    for controller in controllers {
+        shared.consider_all(controller, &Trigger::Synced { gvk: gvk.clone() }, |object| in_scope(scope, object));
+    }
+}
+
+fn in_scope(scope: &Scope, object: &ObjectRef) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Namespace(namespace) => object.namespace.as_ref() == Some(namespace),
+        Scope::Object(one) => one == object,
+    }
+}
+
+fn serving(state: &mut State, gvk: &Gvk, served: bool) {
+    let trigger = Trigger::Serving { gvk: gvk.clone(), served };
+    let mut keys = state.deps.affected_by_serving(gvk);
+    keys.extend(state.waiting_for(gvk));
+    for key in keys {
+        state.unpark(key);
+        state.enqueue(key, trigger.clone(), Priority::Change);
+    }
+}
+
+impl Shared {
+    /// Has every primary of a controller looked at once, after all that is more urgent.
+    pub(crate) fn consider_all(&self, controller: ControllerId, trigger: &Trigger, which: impl Fn(&ObjectRef) -> bool) {
+        let Some(primaries) = self.primaries_of(controller) else { return };
+        let mut state = self.state();
+        let known = state.keys.of(controller);
+        for primary in &primaries {
+            let object = primary.reference();
+            if which(&object) {
+                let (key, _) = state.keys.intern(controller, &object);
+                state.enqueue(key, trigger.clone(), Priority::Resync);
+            }
+        }
+        // Those whose primary is gone are asked too.
+        for key in known {
+            if state.keys.get(key).is_some_and(|entry| which(&entry.object)) {
+                state.enqueue(key, trigger.clone(), Priority::Resync);
+            }
+        }
+    }
+
+    /// The primaries of a controller in the caches; none where its watch is not in step.
+    fn primaries_of(&self, controller: ControllerId) -> Option<Vec<Arc<CachedObject>>> {
+        let scopes = {
+            let state = self.state();
+            let (loaded, plan) = state.plan(controller)?;
+            (plan.spec.clone(), loaded.grant.namespaces().map(<[_]>::to_vec))
+        };
+        let (spec, namespaces) = scopes;
+        let mut found = Vec::new();
+        let each = match namespaces {
+            Some(namespaces) => namespaces.into_iter().map(Some).collect(),
+            None => vec![None],
+        };
+        for namespace in each {
+            let query = ListQuery {
+                gvk: spec.primary.clone(),
+                namespace: namespace.map(|namespace| namespace.as_str().into()),
+                labels: spec.labels.clone(),
+                fields: vec![],
+                controlled_by: None,
+                view: vec![],
+            };
+            if let evenkeel_cluster::ListLookup::Found(objects) = self.cluster.list(&query) {
+                found.extend(objects);
+            }
+        }
+        Some(found)
+    }
+}

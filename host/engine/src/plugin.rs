@@ -1,0 +1,218 @@
+//! A plugin that the host accepted: its guest, its settings and its grant, checked once when it is loaded.
+
+use std::sync::Arc;
+
+use evenkeel_core::contract::{Controller, Json, Manifest, Permission, Verb};
+use evenkeel_core::grant::Grant;
+use evenkeel_core::guest::Guest;
+use evenkeel_core::manifest::{self, ManifestFault};
+use evenkeel_core::memo::Digester;
+use evenkeel_core::names::field_manager;
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::selector::Selector;
+use evenkeel_core::view::View;
+use serde_json::Value;
+
+/// What the operator says about a plugin.
+#[derive(Clone, Debug)]
+pub struct PluginSettings {
+    /// Its settings, as JSON text; `{}` where there is nothing to say.
+    pub config: Json,
+    /// What it may do; none for all that its manifest asks for.
+    pub grant: Option<OperatorGrant>,
+}
+
+impl Default for PluginSettings {
+    fn default() -> Self {
+        Self { config: "{}".into(), grant: None }
+    }
+}
+
+/// What an operator allows a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OperatorGrant {
+    /// What it may do with which kinds; none for all that its manifest asks for.
+    pub permissions: Option<Vec<Permission>>,
+    /// The only namespaces that it may look into; none for the whole cluster.
+    pub namespaces: Option<Vec<String>>,
+}
+
+/// What came of loading a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadOutcome {
+    /// It is new here.
+    Loaded,
+    /// It runs in place of another version.
+    Swapped {
+        /// The digest of that one.
+        from: String,
+    },
+    /// This very version runs already, with these settings.
+    Unchanged,
+}
+
+/// Why a version does not run; what ran before goes on.
+#[derive(Debug, thiserror::Error)]
+pub enum Held {
+    /// Its manifest does not hold together.
+    #[error("its manifest is not valid: {}", joined(faults))]
+    Manifest {
+        /// What is wrong with it.
+        faults: Vec<ManifestFault>,
+    },
+    /// Its own schema is none.
+    #[error("its config schema is not valid: {reason}")]
+    Schema {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The operator's settings do not fit its schema.
+    #[error("its config is not valid: {}", faults.join("; "))]
+    Config {
+        /// What is wrong with them, each with its place.
+        faults: Vec<String>,
+    },
+    /// It asks for more than the version before it, and the operator's grant does not cover that.
+    #[error("it asks for more than it was granted: {}", missing.join("; "))]
+    Permissions {
+        /// What is missing.
+        missing: Vec<String>,
+    },
+    /// A kind that it brings along could not be installed.
+    #[error("its CustomResourceDefinition {name} could not be installed: {reason}")]
+    Crd {
+        /// The definition.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The host is shutting down.
+    #[error("the host is shutting down")]
+    ShuttingDown,
+}
+
+/// A plugin with all that was decided about it when it was loaded.
+pub(crate) struct Loaded {
+    pub(crate) guest: Arc<dyn Guest>,
+    pub(crate) settings: PluginSettings,
+    pub(crate) grant: Grant,
+    /// In the order of the manifest.
+    pub(crate) controllers: Vec<ControllerPlan>,
+}
+
+/// A controller with its selector parsed.
+pub(crate) struct ControllerPlan {
+    pub(crate) spec: Controller,
+    pub(crate) selector: Selector,
+    /// What of a primary matters to it.
+    pub(crate) view: View,
+    /// Hashes what its passes rest on.
+    pub(crate) digester: Digester,
+    /// The field manager of its writes.
+    pub(crate) manager: String,
+}
+
+impl Loaded {
+    /// Checks a plugin and the operator's settings for it against each other.
+    pub(crate) fn accept(guest: Arc<dyn Guest>, settings: PluginSettings) -> Result<Self, Held> {
+        let manifest = guest.manifest();
+        manifest::check(manifest).map_err(|faults| Held::Manifest { faults })?;
+        check_config(manifest, &settings.config)?;
+        let (permissions, namespaces) = match &settings.grant {
+            Some(OperatorGrant { permissions, namespaces }) => (permissions.as_deref(), namespaces.as_deref()),
+            None => (None, None),
+        };
+        let grant = Grant::new(manifest, permissions, namespaces);
+        let plan = |spec| plan(&*guest, spec, &settings.config);
+        let controllers = manifest.controllers.iter().map(plan).collect::<Result<_, _>>()?;
+        Ok(Self { grant, controllers, settings, guest })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.guest.manifest().name
+    }
+
+    /// Whether a controller of it looks after this object.
+    pub(crate) fn looks_after(&self, plan: &ControllerPlan, object: &CachedObject) -> bool {
+        let head = object.head();
+        let namespaces = self.grant.namespaces();
+        let inside = match (namespaces, &head.namespace) {
+            (Some(globs), Some(namespace)) => globs.iter().any(|glob| glob.matches(namespace)),
+            (Some(_) | None, _) => true,
+        };
+        inside && plan.selector.matches(&head.labels)
+    }
+
+    /// What this version may not do, though it asks for it and the one before it did not.
+    pub(crate) fn newly_missing(&self, before: &Manifest) -> Vec<String> {
+        let granted = self.settings.grant.as_ref().and_then(|grant| grant.permissions.as_ref());
+        let Some(granted) = granted else { return Vec::new() };
+        let mut missing = Vec::new();
+        for asked in &self.guest.manifest().permissions {
+            for verb in &asked.verbs {
+                let covered = |list: &[Permission]| list.iter().any(|have| covers(have, asked, *verb));
+                if !covered(granted) && !covered(&before.permissions) {
+                    missing.push(format!("{} {}", word(*verb), asked.gvk));
+                }
+            }
+        }
+        missing
+    }
+}
+
+fn covers(have: &Permission, asked: &Permission, verb: Verb) -> bool {
+    let names = have.names.is_empty() || (!asked.names.is_empty() && asked.names.iter().all(|name| have.names.contains(name)));
+    have.gvk == asked.gvk && have.verbs.contains(&verb) && names
+}
+
+/// As in a manifest.
+fn word(verb: Verb) -> String {
+    serde_json::to_value(verb).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn plan(guest: &dyn Guest, spec: &Controller, config: &Json) -> Result<ControllerPlan, Held> {
+    // The manifest was checked, so that neither of these fails.
+    let bad = |reason: String| Held::Schema { reason: format!("controller {}: {reason}", spec.name) };
+    let selector = Selector::parse(&spec.labels).map_err(|error| bad(error.to_string()))?;
+    let mut view = spec.view.clone();
+    if !view.is_empty() && !view.iter().any(|pointer| DELETION.starts_with(pointer.as_str())) {
+        // Whoever looks after an object must learn that it is to go.
+        view.push(DELETION.to_owned());
+    }
+    let view = View::parse(&view).map_err(|error| bad(error.to_string()))?;
+    let digester = Digester::new(guest.digest(), config, &spec.name);
+    let manager = field_manager(&guest.manifest().name, &spec.name);
+    Ok(ControllerPlan { selector, view, digester, manager, spec: spec.clone() })
+}
+
+const DELETION: &str = "/metadata/deletionTimestamp";
+
+/// Holds the operator's settings against the plugin's schema.
+fn check_config(manifest: &Manifest, config: &str) -> Result<(), Held> {
+    let config: Value = serde_json::from_str(config)
+        .map_err(|error| Held::Config { faults: vec![format!("it is no JSON: {error}")] })?;
+    let Some(schema) = &manifest.config_schema else {
+        // Nothing can be set, so a setting is a mistake.
+        return match &config {
+            Value::Object(settings) if settings.is_empty() => Ok(()),
+            Value::Null => Ok(()),
+            _ => Err(Held::Config { faults: vec!["the plugin takes no settings".to_owned()] }),
+        };
+    };
+    let unsound = |reason: String| Held::Schema { reason };
+    let schema: Value = serde_json::from_str(schema).map_err(|error| unsound(error.to_string()))?;
+    let validator = jsonschema::validator_for(&schema).map_err(|error| unsound(error.to_string()))?;
+    let place = |pointer: String| if pointer.is_empty() { "/".to_owned() } else { pointer };
+    let fault = |error: jsonschema::ValidationError<'_>| {
+        format!("{}: {error}", place(error.instance_path().to_string()))
+    };
+    let faults: Vec<_> = validator.iter_errors(&config).map(fault).take(CONFIG_FAULTS_MAX).collect();
+    if faults.is_empty() { Ok(()) } else { Err(Held::Config { faults }) }
+}
+
+/// Faults of a config that are told at once.
+const CONFIG_FAULTS_MAX: usize = 16;
+
+fn joined(faults: &[ManifestFault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}

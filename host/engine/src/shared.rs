@@ -1,0 +1,181 @@
+//! What every task of the host holds, and the two loops that drive it: one takes events and timers in, the workers
+//! take keys.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evenkeel_cluster::{CacheEvent, Cluster};
+use tokio::sync::{Notify, mpsc};
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::dispatch::dispatch;
+use crate::faults::Faults;
+use crate::journal::Journal;
+use crate::provider::Providers;
+use crate::state::State;
+use crate::worker;
+
+/// The host without its tasks.
+pub(crate) struct Shared {
+    pub(crate) cluster: Cluster,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) providers: Providers,
+    pub(crate) faults: Option<Arc<dyn Faults>>,
+    pub(crate) journal: Journal,
+    pub(crate) seed: u64,
+    pub(crate) install_crds: bool,
+    start: Instant,
+    state: Mutex<State>,
+    /// A key may be ready.
+    ready: Notify,
+    /// The next timer may have moved.
+    timer: Notify,
+    /// A worker came to rest.
+    pub(crate) rested: Notify,
+    /// An event is being taken from the feed, or its keys are not queued yet.
+    taking: AtomicBool,
+    /// How often something moved on from the feed or the queue.
+    moves: AtomicU64,
+}
+
+impl Shared {
+    #[allow(clippy::too_many_arguments)] // The host's parts, each named once.
+    pub(crate) fn new(
+        cluster: Cluster,
+        clock: Arc<dyn Clock>,
+        providers: Providers,
+        faults: Option<Arc<dyn Faults>>,
+        journal: Journal,
+        seed: u64,
+        install_crds: bool,
+    ) -> Self {
+        Self {
+            cluster,
+            clock,
+            providers,
+            faults,
+            journal,
+            seed,
+            install_crds,
+            start: Instant::now(),
+            state: Mutex::default(),
+            ready: Notify::new(),
+            timer: Notify::new(),
+            rested: Notify::new(),
+            taking: AtomicBool::new(false),
+            moves: AtomicU64::new(0),
+        }
+    }
+
+    /// The state, for a short while.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock is a bug of ours in one key's pass; the other keys go on.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the host has been up: the queue's time.
+    pub(crate) fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Has the workers and the timer look at the queue.
+    pub(crate) fn wake(&self) {
+        self.ready.notify_one();
+        self.timer.notify_one();
+    }
+
+    /// Whether there is nothing to do right now, and nothing that happened is still to be looked at.
+    pub(crate) fn idle(&self) -> bool {
+        // An event moves from the feed to `taking`, then to the queue, then to `running`, whose pass may put another
+        // into the feed. Each place is looked at in turn; that nothing moved meanwhile is told by `moves`.
+        let moves = self.moves.load(Ordering::SeqCst);
+        let still = |shared: &Self| shared.cluster.unread() == 0 && !shared.taking.load(Ordering::SeqCst);
+        if !still(self) {
+            return false;
+        }
+        let at_rest = {
+            let state = self.state();
+            state.running == 0 && !state.queue.is_ready(self.now())
+        };
+        at_rest && still(self) && self.moves.load(Ordering::SeqCst) == moves
+    }
+
+    /// The next event. Says that one is being taken from before it leaves the feed.
+    async fn next_event(&self, events: &mut mpsc::Receiver<CacheEvent>) -> Option<CacheEvent> {
+        poll_fn(|context| {
+            self.taking.store(true, Ordering::SeqCst);
+            let event = events.poll_recv(context);
+            if event.is_pending() {
+                self.taking.store(false, Ordering::SeqCst);
+            }
+            event
+        })
+        .await
+    }
+
+    /// Takes events in, and wakes the workers when a timer is due, for ever.
+    pub(crate) async fn take_events(self: Arc<Self>, mut events: mpsc::Receiver<CacheEvent>) {
+        loop {
+            let next = self.state().queue.next_wake();
+            let due = next.map(|next| self.start + next);
+            tokio::select! {
+                biased;
+                event = self.next_event(&mut events) => {
+                    if let Some(event) = &event {
+                        dispatch(&self, event);
+                        self.moves.fetch_add(1, Ordering::SeqCst);
+                    }
+                    self.taking.store(false, Ordering::SeqCst);
+                    if event.is_none() {
+                        return;
+                    }
+                },
+                () = sleep_until(due) => self.ready.notify_one(),
+                () = self.timer.notified() => {}
+            }
+        }
+    }
+
+    /// One worker: takes keys, for ever.
+    pub(crate) async fn work(self: Arc<Self>) {
+        loop {
+            let taken = {
+                let mut state = self.state();
+                let taken = state.take(self.now());
+                if taken.is_some() {
+                    state.running += 1;
+                    self.moves.fetch_add(1, Ordering::SeqCst);
+                }
+                taken
+            };
+            let Some(taken) = taken else {
+                self.ready.notified().await;
+                continue;
+            };
+            // One permit is all that a burst leaves behind: each worker wakes the next.
+            self.ready.notify_one();
+            let _rest = Rest(&self);
+            worker::run(&self, taken).await;
+        }
+    }
+}
+
+/// Counts a worker as at rest when its pass ends, however it ends.
+struct Rest<'a>(&'a Shared);
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        self.0.state().running -= 1;
+        self.0.rested.notify_waiters();
+    }
+}
+
+async fn sleep_until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,365 @@
+//! What the dispatcher and the workers share: one lock over queue, dependencies and keys.
+//!
+//! Nothing under the lock waits for anything, and no lock of the cluster's caches is taken while it is held by a
+//! writer of them: the caches are read before or after.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_core::contract::{FailedPass, GetQuery, Gvk, ObjectRef, Query};
+use evenkeel_core::deps::DependencyIndex;
+use evenkeel_core::memo::Digest;
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::query::Prepared;
+use evenkeel_core::queue::{Priority, Queue};
+use evenkeel_core::record::Trigger;
+
+use crate::health::Health;
+use crate::keys::{ControllerId, Entry, Key, Keys, Memo, Wait};
+use crate::limits::DENIALS_MAX;
+use crate::plugin::{ControllerPlan, Loaded};
+use crate::status::Refusal;
+
+/// Everything that changes while the host runs.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) queue: Queue<Key, Trigger>,
+    pub(crate) deps: DependencyIndex<Key>,
+    pub(crate) keys: Keys,
+    pub(crate) plugins: BTreeMap<String, Slot>,
+    pub(crate) controllers: HashMap<ControllerId, ControllerSlot>,
+    /// Who looks after a kind.
+    pub(crate) primaries: HashMap<Gvk, Vec<ControllerId>>,
+    /// Who waits for a kind's watch to be in step.
+    pub(crate) parked: HashMap<Gvk, BTreeSet<Key>>,
+    given_ids: u32,
+    /// Keys at work.
+    pub(crate) running: usize,
+    /// No pass is begun any more.
+    pub(crate) stopping: bool,
+}
+
+/// A plugin's place: what runs there changes, the place stays.
+pub(crate) struct Slot {
+    pub(crate) loaded: Arc<Loaded>,
+    /// What ran before, to roll back to.
+    pub(crate) before: Option<Arc<Loaded>>,
+    pub(crate) health: Health,
+    /// Why its passes do not run, if they do not.
+    pub(crate) held: Option<String>,
+    pub(crate) refused: Option<Refusal>,
+    /// What its grant denied it; each sentence once.
+    pub(crate) denied: BTreeSet<String>,
+    /// Its controllers, in the order of the manifest.
+    pub(crate) controllers: Vec<ControllerId>,
+}
+
+/// A controller's place.
+pub(crate) struct ControllerSlot {
+    pub(crate) plugin: Arc<str>,
+    pub(crate) name: Arc<str>,
+    /// Where it stands in its plugin's manifest.
+    pub(crate) index: usize,
+    pub(crate) primary: Gvk,
+    pub(crate) counts: Counts,
+}
+
+/// What a controller did so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) passes: u64,
+    pub(crate) calls: u64,
+    pub(crate) elided: u64,
+    pub(crate) sent: u64,
+    pub(crate) skipped: u64,
+    pub(crate) failures: u64,
+    pub(crate) faults: u64,
+}
+
+/// A key that a worker took, with all that its pass needs to begin.
+pub(crate) struct Taken {
+    pub(crate) key: Key,
+    pub(crate) trigger: Trigger,
+    pub(crate) object: ObjectRef,
+    pub(crate) loaded: Arc<Loaded>,
+    /// Where the controller stands in the manifest.
+    pub(crate) index: usize,
+    pub(crate) learned: Arc<[Arc<Prepared>]>,
+    pub(crate) padded_for: Option<u32>,
+    pub(crate) memo: Option<Arc<Memo>>,
+    pub(crate) failure: Option<Arc<FailedPass>>,
+    pub(crate) last_seen: Option<Arc<CachedObject>>,
+    pub(crate) stale_runs: u32,
+    pub(crate) rejected: Option<Digest>,
+    /// Its conclusion wanted it run again by now.
+    pub(crate) requeue_due: bool,
+    /// Its controller wanted it run again by now.
+    pub(crate) resync_due: bool,
+}
+
+impl Taken {
+    pub(crate) fn plan(&self) -> &ControllerPlan {
+        &self.loaded.controllers[self.index]
+    }
+
+    /// Whether the remembered conclusion stands for this input.
+    pub(crate) fn remembers(&self, digest: &Digest) -> bool {
+        let Some(memo) = &self.memo else { return false };
+        let outdated = (self.requeue_due && (memo.timely || memo.told)) || (self.resync_due && memo.told);
+        self.failure.is_none() && memo.digest == *digest && !outdated
+    }
+
+    /// Whether somebody asked for this very key, be its object there or not.
+    pub(crate) fn asked_for(&self) -> bool {
+        matches!(self.trigger, Trigger::Enqueued { .. }) || self.memo.is_some() || self.failure.is_some()
+    }
+}
+
+impl State {
+    // ---- controllers ---------------------------------------------------------------------------------------------
+
+    /// Puts a version in its plugin's place: keys of controllers that it has too stay. Tells what ran there before.
+    pub(crate) fn install(&mut self, loaded: Arc<Loaded>) -> Option<Arc<Loaded>> {
+        let name = loaded.name().to_owned();
+        let old = self.plugins.remove(&name);
+        let mut left: Vec<ControllerId> = old.as_ref().map(|slot| slot.controllers.clone()).unwrap_or_default();
+        let mut controllers = Vec::new();
+        for (index, plan) in loaded.controllers.iter().enumerate() {
+            let kept = left.iter().position(|id| {
+                self.controllers.get(id).is_some_and(|slot| *slot.name == *plan.spec.name && slot.primary == plan.spec.primary)
+            });
+            let id = match kept {
+                Some(position) => left.remove(position),
+                None => self.add_controller(&name, plan),
+            };
+            if let Some(slot) = self.controllers.get_mut(&id) {
+                slot.index = index;
+            }
+            controllers.push(id);
+        }
+        left.into_iter().for_each(|id| self.remove_controller(id));
+        let before = old.as_ref().map(|slot| Arc::clone(&slot.loaded));
+        let slot = Slot {
+            loaded,
+            before: before.clone(),
+            health: Health::default(),
+            held: None,
+            refused: None,
+            denied: BTreeSet::new(),
+            controllers,
+        };
+        self.plugins.insert(name, slot);
+        before
+    }
+
+    /// Takes a plugin out with all its keys.
+    pub(crate) fn uninstall(&mut self, name: &str) -> bool {
+        let Some(slot) = self.plugins.remove(name) else { return false };
+        slot.controllers.into_iter().for_each(|id| self.remove_controller(id));
+        true
+    }
+
+    fn add_controller(&mut self, plugin: &str, plan: &ControllerPlan) -> ControllerId {
+        self.given_ids += 1;
+        let id = ControllerId(self.given_ids);
+        let primary = plan.spec.primary.clone();
+        self.primaries.entry(primary.clone()).or_default().push(id);
+        let slot = ControllerSlot {
+            plugin: plugin.into(),
+            name: plan.spec.name.as_str().into(),
+            index: 0,
+            primary,
+            counts: Counts::default(),
+        };
+        self.controllers.insert(id, slot);
+        id
+    }
+
+    fn remove_controller(&mut self, id: ControllerId) {
+        for key in self.keys.of(id) {
+            self.forget(key);
+        }
+        if let Some(slot) = self.controllers.remove(&id)
+            && let Some(of_kind) = self.primaries.get_mut(&slot.primary)
+        {
+            of_kind.retain(|other| *other != id);
+        }
+    }
+
+    /// The plan of a controller as its plugin stands now.
+    pub(crate) fn plan(&self, id: ControllerId) -> Option<(&Arc<Loaded>, &ControllerPlan)> {
+        let controller = self.controllers.get(&id)?;
+        let slot = self.plugins.get(&*controller.plugin)?;
+        Some((&slot.loaded, slot.loaded.controllers.get(controller.index)?))
+    }
+
+    pub(crate) fn controller_named(&self, plugin: &str, name: &str) -> Option<ControllerId> {
+        let slot = self.plugins.get(plugin)?;
+        slot.controllers.iter().copied().find(|id| self.controllers.get(id).is_some_and(|one| *one.name == *name))
+    }
+
+    pub(crate) fn counts(&mut self, key: Key) -> Option<&mut Counts> {
+        self.controllers.get_mut(&key.controller).map(|slot| &mut slot.counts)
+    }
+
+    pub(crate) fn slot_of(&mut self, key: Key) -> Option<&mut Slot> {
+        let controller = self.controllers.get(&key.controller)?;
+        self.plugins.get_mut(&*controller.plugin)
+    }
+
+    // ---- keys ----------------------------------------------------------------------------------------------------
+
+    /// Lets go of a key and of all that is kept for it. A pass of it under way finds that nobody asks for its end.
+    pub(crate) fn forget(&mut self, key: Key) {
+        self.unpark(key);
+        self.deps.forget(&key);
+        self.queue.remove(&key);
+        if let Some(slot) = self.slot_of(key) {
+            slot.health.forget(key);
+        }
+        self.keys.remove(key);
+    }
+
+    /// Has a key run as soon as its turn comes.
+    pub(crate) fn enqueue(&mut self, key: Key, trigger: Trigger, priority: Priority) {
+        if self.stopping || self.keys.get(key).is_none() {
+            return;
+        }
+        self.queue.add(key, trigger, priority);
+    }
+
+    /// Has a key run at a time, unless something else runs it before.
+    pub(crate) fn enqueue_at(&mut self, key: Key, trigger: Trigger, priority: Priority, at: Duration) {
+        if self.stopping || self.keys.get(key).is_none() {
+            return;
+        }
+        self.queue.add_at(key, trigger, priority, at);
+    }
+
+    /// Has the key wait for a kind's watch.
+    pub(crate) fn park(&mut self, key: Key, gvk: Gvk) {
+        self.unpark(key);
+        if let Some(entry) = self.keys.get_mut(key) {
+            entry.wait = Some(Wait::Sync(gvk.clone()));
+            self.parked.entry(gvk).or_default().insert(key);
+        }
+    }
+
+    /// The key waits no more.
+    pub(crate) fn unpark(&mut self, key: Key) {
+        let Some(entry) = self.keys.get_mut(key) else { return };
+        if let Some(Wait::Sync(gvk)) = entry.wait.take()
+            && let Some(waiting) = self.parked.get_mut(&gvk)
+        {
+            waiting.remove(&key);
+        }
+    }
+
+    /// Those who wait for a kind's watch.
+    pub(crate) fn waiting_for(&mut self, gvk: &Gvk) -> Vec<Key> {
+        self.parked.get(gvk).map(|keys| keys.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// The next key whose turn it is.
+    pub(crate) fn take(&mut self, now: Duration) -> Option<Taken> {
+        if self.stopping {
+            return None;
+        }
+        loop {
+            let (key, trigger) = self.queue.pop(now)?;
+            match self.begin(key, &trigger, now) {
+                Some(taken) => return Some(taken),
+                None => self.queue.done(&key, now),
+            }
+        }
+    }
+
+    fn begin(&mut self, key: Key, trigger: &Trigger, now: Duration) -> Option<Taken> {
+        let controller = self.controllers.get(&key.controller)?;
+        let slot = self.plugins.get(&*controller.plugin)?;
+        if slot.held.is_some() {
+            return None;
+        }
+        let (loaded, index) = (Arc::clone(&slot.loaded), controller.index);
+        self.unpark(key);
+        let entry = self.keys.get_mut(key)?;
+        entry.wait = None;
+        let Entry { object, learned, padded_for, memo, failure, last_seen, stale_runs, rejected, requeue_at, resync_at, .. } =
+            &*entry;
+        Some(Taken {
+            key,
+            trigger: trigger.clone(),
+            object: object.clone(),
+            loaded,
+            index,
+            learned: Arc::clone(learned),
+            padded_for: *padded_for,
+            memo: memo.clone(),
+            failure: failure.clone(),
+            last_seen: last_seen.clone(),
+            stale_runs: *stale_runs,
+            rejected: *rejected,
+            requeue_due: requeue_at.is_some_and(|at| at <= now),
+            resync_due: resync_at.is_some_and(|at| at <= now),
+        })
+    }
+
+    /// Has a change of any of these answers wake the key, and one of its primary.
+    pub(crate) fn depend(&mut self, taken: &Taken, mut queries: Vec<Arc<Prepared>>, extras: Vec<Arc<Prepared>>) {
+        if self.keys.get(taken.key).is_none() {
+            return;
+        }
+        let view = taken.plan().view.pointers().iter().map(|pointer| pointer.as_str().to_owned()).collect();
+        let primary = Query::Get(GetQuery { object: taken.object.clone(), view });
+        queries.extend(Prepared::new(primary).ok().map(Arc::new));
+        queries.extend(extras);
+        self.deps.record(taken.key, &queries);
+    }
+
+    /// Takes a bad version out: what ran before it runs again, or the plugin is held.
+    pub(crate) fn condemn(&mut self, plugin: &str, reason: &str) {
+        let Some(slot) = self.plugins.get_mut(plugin) else { return };
+        let manifest = slot.loaded.guest.manifest();
+        let refusal = Refusal {
+            digest: slot.loaded.guest.digest().to_owned(),
+            version: manifest.version.clone(),
+            reason: reason.to_owned(),
+        };
+        tracing::error!(plugin, version = refusal.version, digest = refusal.digest, reason, "plugin condemned");
+        match slot.before.take() {
+            Some(before) => {
+                self.install(before);
+                if let Some(slot) = self.plugins.get_mut(plugin) {
+                    slot.before = None;
+                    slot.refused = Some(refusal);
+                }
+                self.consider_known(plugin);
+            }
+            None => slot.held = Some(reason.to_owned()),
+        }
+    }
+
+    /// Has every key of a plugin looked at, whatever it was waiting for.
+    pub(crate) fn consider_known(&mut self, plugin: &str) {
+        let controllers = self.plugins.get(plugin).map(|slot| slot.controllers.clone()).unwrap_or_default();
+        for key in controllers.into_iter().flat_map(|id| self.keys.of(id)).collect::<Vec<_>>() {
+            if let Some(entry) = self.keys.get_mut(key) {
+                entry.rejected = None;
+                entry.memo = None;
+            }
+            self.unpark(key);
+            self.enqueue(key, Trigger::Loaded, Priority::Resync);
+        }
+    }
+
+    // ---- denials -------------------------------------------------------------------------------------------------
+
+    pub(crate) fn note_denied(&mut self, key: Key, sentence: String) {
+        if let Some(slot) = self.slot_of(key)
+            && slot.denied.len() < DENIALS_MAX
+        {
+            slot.denied.insert(sentence);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Actions: grant, standing, no-op, fault, write, in the order given; the first that fails ends the pass.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use evenkeel_cluster::{Depth, Need, Scope};
+use evenkeel_core::admit::{Admission, Verdict, Write, admit};
+use evenkeel_core::contract::{Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query};
+use evenkeel_core::queue::Priority;
+use evenkeel_core::record::Trigger;
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::query::Prepared;
+use evenkeel_core::target::ActionTarget;
+
+use super::look::{Look, Stop};
+use super::prune::deletion;
+use super::world::{Sight, Standing};
+use crate::answers::want_object;
+use crate::faults::{Deed, Fate};
+use crate::keys::Kept;
+
+impl Look<'_> {
+    /// Carries out the actions of a round, and says what came of each.
+    pub(super) async fn perform(&mut self, actions: &[Action]) -> Result<Vec<Performed>, Stop> {
+        let targets = self.targets(actions)?;
+        self.make_sure(&targets, &[]).await?;
+        let mut performed = Vec::with_capacity(actions.len());
+        for target in &targets {
+            let outcome = self.act(target).await?;
+            performed.push(Performed { action: target.action().clone(), outcome: Ok(outcome) });
+        }
+        Ok(performed)
+    }
+
+    /// Carries out the actions of a conclusion, and deletes what it prunes.
+    pub(super) async fn carry_out(&mut self, actions: &[Action], prune: &[Gvk]) -> Result<(), Stop> {
+        let targets = self.targets(actions)?;
+        self.make_sure(&targets, prune).await?;
+        for target in &targets {
+            self.act(target).await?;
+        }
+        self.prune(prune).await
+    }
+
+    /// Deletes what the conclusion left out of the kinds that it prunes.
+    pub(super) async fn prune(&mut self, kinds: &[Gvk]) -> Result<(), Stop> {
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let doomed: Vec<_> = self.victims(kinds, &self.made)?.iter().map(|victim| deletion(victim)).collect();
+        for target in &self.targets(&doomed)? {
+            self.act(target).await?;
+        }
+        Ok(())
+    }
+
+    fn targets<'t>(&self, actions: &'t [Action]) -> Result<Vec<ActionTarget<'t>>, Stop> {
+        let parse = |action| ActionTarget::of(action).map_err(|fault| self.stop_at(action, fault.failure()));
+        actions.iter().map(parse).collect()
+    }
+
+    /// Before anything is done: every object that is to be written is watched, and where something cannot be undone,
+    /// the evidence is fresh.
+    async fn make_sure(&mut self, targets: &[ActionTarget<'_>], prune: &[Gvk]) -> Result<(), Stop> {
+        self.watch_over(targets, prune);
+        let mut irreversible = false;
+        for target in targets {
+            let Some(object) = target.object() else {
+                irreversible |= target.is_irreversible(None);
+                continue;
+            };
+            if !is_watched(target.action()) {
+                continue;
+            }
+            want_object(&self.shared.cluster, &self.taken.loaded.grant, object);
+            match self.standing(object) {
+                Standing::Known(sight) => irreversible |= is_irreversible(target, sight.current.as_deref()),
+                Standing::Unserved => {}
+                Standing::Unknown => return Err(Stop::Wait(need(object))),
+            }
+        }
+        let named: BTreeSet<ObjectRef> = targets.iter().filter_map(|target| target.object().cloned()).collect();
+        irreversible |= !self.victims(prune, &named)?.is_empty();
+        if irreversible { self.check_evidence(self.prune_queries(prune)).await } else { Ok(()) }
+    }
+
+    /// Has what these actions leave behind wake the key when it drifts, before any of them is done.
+    fn watch_over(&mut self, targets: &[ActionTarget<'_>], prune: &[Gvk]) {
+        let left = targets.iter().filter(|target| {
+            matches!(target.action(), Action::Apply(_) | Action::ApplyStatus(_) | Action::AddFinalizer(_) | Action::Delete(_))
+        });
+        let left = left.filter_map(|target| target.object()).cloned();
+        let gets = left.map(|object| Query::Get(GetQuery { object, view: vec![] }));
+        let queries = gets.chain(self.prune_queries(prune));
+        // What cannot be prepared is refused where it is acted upon.
+        let prepared = queries.filter_map(|query| Prepared::new(query).ok()).map(Arc::new);
+        self.extras.extend(prepared);
+        self.note_dependencies(&[]);
+    }
+
+    fn standing(&self, object: &ObjectRef) -> Standing {
+        let primary = (&self.taken.object, self.primary.as_deref(), &self.taken.plan().view);
+        self.written.standing(&self.shared.cluster, object, primary, &self.answered)
+    }
+
+    /// Carries out one action.
+    pub(crate) async fn act(&mut self, target: &ActionTarget<'_>) -> Result<Option<Json>, Stop> {
+        let action = target.action();
+        let grant = &self.taken.loaded.grant;
+        grant.allows_action(target, &self.taken.object).map_err(|denial| self.denied_at(action, denial))?;
+        let fate = self.strike(action);
+        if let Fate::FailBefore(failure) = fate {
+            return Err(self.stop_at(action, failure));
+        }
+        let done = match action {
+            Action::Enqueue(enqueue) => {
+                let plugin = self.taken.loaded.name();
+                let trigger = Trigger::Enqueued { by: self.taken.object.clone() };
+                self.shared.enqueue(plugin, &enqueue.controller, &enqueue.object, trigger, Priority::Change);
+                Ok(None)
+            }
+            Action::External(operation) => self.shared.providers.perform(operation).await,
+            Action::Create(_)
+            | Action::Apply(_)
+            | Action::ApplyStatus(_)
+            | Action::Delete(_)
+            | Action::AddFinalizer(_)
+            | Action::RemoveFinalizer(_)
+            | Action::Patch(_)
+            | Action::Publish(_) => self.write(target).await?,
+        };
+        let done = match fate {
+            Fate::FailAfter(failure) => Err(failure),
+            Fate::Proceed | Fate::FailBefore(_) => done,
+        };
+        let outcome = done.map_err(|failure| self.stop_at(action, failure))?;
+        self.cured |= self.taken.failure.as_ref().is_some_and(|failure| failure.action.as_ref() == Some(action));
+        self.keep(target);
+        Ok(outcome)
+    }
+
+    /// Sends a write, unless it would change nothing or may not be.
+    async fn write(&mut self, target: &ActionTarget<'_>) -> Result<Result<Option<Json>, Failure>, Stop> {
+        let action = target.action();
+        let Some(object) = target.object() else { return Ok(Ok(None)) };
+        let current = if is_watched(action) {
+            match self.standing(object) {
+                Standing::Known(sight) if must_run_again(action, &sight) => return Err(Stop::Stale),
+                Standing::Known(sight) => sight.current,
+                Standing::Unknown => return Err(Stop::Wait(need(object))),
+                Standing::Unserved => {
+                    let message = format!("{} is not served by the API server", object.gvk);
+                    return Ok(Err(Failure::new(FailureKind::NotFound, message)));
+                }
+            }
+        } else {
+            self.shared.cluster.peek(object)
+        };
+        let verdict = self.admit(target, current.as_deref());
+        self.notes.judged(action, &verdict);
+        match verdict {
+            Verdict::Skip(_) => {
+                self.counted.skipped += 1;
+                Ok(Ok(current.map(|object| Arc::clone(object.json()))))
+            }
+            Verdict::Deny(denial) => Err(self.denied_at(action, denial)),
+            Verdict::Send(write) => Ok(self.send(object, &write).await),
+        }
+    }
+
+    async fn send(&mut self, object: &ObjectRef, write: &Write) -> Result<Option<Json>, Failure> {
+        self.counted.sent += 1;
+        let sent = self.shared.cluster.write(write).await;
+        self.notes.sent(&sent);
+        let new = sent.map_err(|error| error.failure)?;
+        self.written.note(object);
+        Ok(new.map(|object| Arc::clone(object.json())))
+    }
+
+    fn strike(&self, action: &Action) -> Fate {
+        let Some(faults) = &self.shared.faults else { return Fate::Proceed };
+        faults.strike(Deed {
+            plugin: self.taken.loaded.name(),
+            controller: &self.taken.plan().spec.name,
+            key: &self.taken.object,
+            action,
+        })
+    }
+
+    /// Remembers what has to stay as it was applied; a later apply of the same object replaces an earlier one.
+    fn keep(&mut self, target: &ActionTarget<'_>) {
+        let (action, Some(object)) = (target.action(), target.object()) else { return };
+        if matches!(action, Action::Create(_) | Action::Apply(_)) {
+            self.made.insert(object.clone());
+        }
+        let kind = |action: &Action| std::mem::discriminant(action);
+        match action {
+            Action::Apply(_) | Action::ApplyStatus(_) => {
+                self.kept.retain(|kept| kept.object != *object || kind(&kept.action) != kind(action));
+            }
+            Action::AddFinalizer(_) => {}
+            Action::RemoveFinalizer(removed) => {
+                self.kept.retain(|kept| !matches!(&kept.action, Action::AddFinalizer(added) if added == removed));
+                return;
+            }
+            Action::Create(_)
+            | Action::Delete(_)
+            | Action::Patch(_)
+            | Action::Publish(_)
+            | Action::Enqueue(_)
+            | Action::External(_) => return,
+        }
+        self.kept.push(Kept::new(action.clone(), object.clone()));
+    }
+}
+
+fn need(object: &ObjectRef) -> Need {
+    Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth: Depth::Whole }
+}
+
+/// Whether the host watches what the action is about, so that it knows how it stands before it acts.
+fn is_watched(action: &Action) -> bool {
+    match action {
+        Action::Create(_)
+        | Action::Apply(_)
+        | Action::ApplyStatus(_)
+        | Action::Delete(_)
+        | Action::AddFinalizer(_)
+        | Action::RemoveFinalizer(_)
+        | Action::Patch(_) => true,
+        Action::Publish(_) | Action::Enqueue(_) | Action::External(_) => false,
+    }
+}
+
+/// Whether the object has become another one since the pass saw it, or is not as the pass computed from.
+fn must_run_again(action: &Action, sight: &Sight) -> bool {
+    match action {
+        // The API server says whether it exists.
+        Action::Create(_) | Action::Publish(_) | Action::Enqueue(_) | Action::External(_) => false,
+        // What was changed in it meanwhile is for the API server to merge.
+        Action::Apply(_) | Action::ApplyStatus(_) => sight.other,
+        // One that is gone is what was wanted.
+        Action::Delete(_) => sight.other && sight.current.is_some(),
+        Action::AddFinalizer(_) | Action::Patch(_) => sight.other || sight.changed,
+        Action::RemoveFinalizer(_) => sight.current.is_some() && (sight.other || sight.changed),
+    }
+}
+
+/// Whether the action would do something that cannot be undone.
+fn is_irreversible(target: &ActionTarget<'_>, current: Option<&CachedObject>) -> bool {
+    let would_act = match (target.action(), current) {
+        (Action::Delete(_), Some(current)) => !current.head().deleting,
+        (Action::RemoveFinalizer(removed), Some(current)) => {
+            current.head().finalizers.iter().any(|name| **name == *removed.name)
+        }
+        (Action::Delete(_) | Action::RemoveFinalizer(_), None) => false,
+        _ => true,
+    };
+    would_act && target.is_irreversible(current)
+}

@@ -1,0 +1,323 @@
+//! The course of one look at a key.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_cluster::{Depth, Lookup, Need, Scope};
+use evenkeel_core::contract::{Action, Conclusion, Failure, ObjectRef, Observation, Query, Reply, Request};
+use evenkeel_core::grant::Denial;
+use evenkeel_core::guest::GuestReply;
+use evenkeel_core::memo::{AnswerHash, Digest};
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::pass::{Effect, Pass};
+use evenkeel_core::query::Prepared;
+use tokio::time::Instant;
+
+use super::world::Written;
+use super::{Concluded, Counted, Ended, Failed, Waiting};
+use crate::answers::{Answered, Seen, look, want};
+use crate::drift;
+use crate::keys::Kept;
+use crate::limits::PASSES_BEFORE_RELEARNING;
+use crate::notes::Notes;
+use crate::paused::is_paused;
+use crate::shared::Shared;
+use crate::state::Taken;
+
+/// A look under way.
+pub(crate) struct Look<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) taken: &'a Taken,
+    /// The primary as the pass is shown it.
+    pub(crate) primary: Option<Arc<CachedObject>>,
+    /// What the pass was answered, in order.
+    pub(super) answered: Vec<Answered>,
+    /// Whether answers were given in advance.
+    padded: bool,
+    pub(super) written: Written,
+    /// Actions carried out that leave something to look after.
+    pub(super) kept: Vec<Kept>,
+    /// Questions that nobody put, but whose answers wake the key.
+    pub(super) extras: Vec<Arc<Prepared>>,
+    /// Objects that were applied or created, so that they are not pruned.
+    pub(super) made: BTreeSet<ObjectRef>,
+    /// Whether the action that had failed before was carried out.
+    pub(super) cured: bool,
+    pub(super) counted: Counted,
+    pub(super) notes: Notes,
+    started: Instant,
+}
+
+/// Why a look goes no further.
+pub(crate) enum Stop {
+    /// A watch has yet to be in step.
+    Wait(Need),
+    /// What it rested on has changed.
+    Stale,
+    /// It failed.
+    Fail(Box<Failed>),
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(shared: &'a Arc<Shared>, taken: &'a Taken) -> Self {
+        Self {
+            shared,
+            taken,
+            primary: None,
+            answered: Vec::new(),
+            padded: false,
+            written: Written::default(),
+            kept: Vec::new(),
+            extras: Vec::new(),
+            made: BTreeSet::new(),
+            cured: false,
+            counted: Counted::default(),
+            notes: Notes::begin(shared, taken),
+            started: Instant::now(),
+        }
+    }
+
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    pub(super) async fn run(&mut self) -> Ended {
+        self.primary = match self.look_for_primary() {
+            Ok(primary) => primary,
+            Err(need) => return Ended::Waiting(Waiting { need, queries: None }),
+        };
+        match &self.primary {
+            Some(primary) if !self.taken.loaded.looks_after(self.taken.plan(), primary) => return Ended::NotOurs,
+            Some(primary) if is_paused(primary) => return Ended::Paused,
+            None if self.taken.last_seen.is_none() && !self.taken.asked_for() => return Ended::NotOurs,
+            Some(_) | None => {}
+        }
+        if let Err(need) = self.answer_in_advance().await {
+            return Ended::Waiting(Waiting { need, queries: None });
+        }
+        let digest = self.digest();
+        if self.taken.remembers(&digest) {
+            return match drift::repair(self).await {
+                Ok(()) => Ended::Stands,
+                Err(stop) => self.ended(stop),
+            };
+        }
+        if self.taken.rejected == Some(digest) {
+            return Ended::StillRejected;
+        }
+        if !self.shared.may_run(self.taken) {
+            return Ended::Slowed;
+        }
+        match self.pass().await {
+            Ok(ended) => ended,
+            Err(stop) => self.ended(stop),
+        }
+    }
+
+    /// The primary as the caches show it now.
+    pub(super) fn look_for_primary(&self) -> Result<Option<Arc<CachedObject>>, Need> {
+        match self.shared.cluster.get(&self.taken.object) {
+            Lookup::Found(primary) => Ok(Some(primary)),
+            Lookup::Absent => Ok(None),
+            Lookup::Unserved | Lookup::NotSynced => {
+                let object = self.taken.object.clone();
+                Err(Need { gvk: object.gvk.clone(), scope: Scope::Object(object), depth: Depth::Whole })
+            }
+        }
+    }
+
+    /// Answers the queries that the previous pass put.
+    async fn answer_in_advance(&mut self) -> Result<(), Need> {
+        for query in self.taken.learned.iter() {
+            let seen = self.answer(query).await?;
+            self.answered.push(Answered::new(Arc::clone(query), seen));
+        }
+        self.padded = !self.answered.is_empty();
+        Ok(())
+    }
+
+    async fn answer(&self, query: &Prepared) -> Result<Seen, Need> {
+        let shared = self.shared;
+        match query.query() {
+            Query::Clock => Ok(Seen::Time(shared.clock.now().to_string())),
+            Query::External(query) => Ok(Seen::External(shared.providers.answer(query).await)),
+            Query::Get(_) | Query::List(_) => match look(&shared.cluster, query.query()) {
+                Some(Ok(seen)) => Ok(seen),
+                Some(Err(need)) => {
+                    // Its watch may have been given up since.
+                    want(&shared.cluster, &self.taken.loaded.grant, query.query());
+                    Err(need)
+                }
+                None => Ok(Seen::Unserved),
+            },
+        }
+    }
+
+    fn digest(&self) -> Digest {
+        let plan = self.taken.plan();
+        let primary = AnswerHash::object(self.primary.as_deref(), &plan.view);
+        let answers = self.answered.iter().map(|answered| (&*answered.query, answered.hash));
+        plan.digester.digest(&self.taken.object, primary, answers)
+    }
+
+    // ---- the pass ------------------------------------------------------------------------------------------------
+
+    async fn pass(&mut self) -> Result<Ended, Stop> {
+        self.forget_what_may_not_be_told();
+        let mut pass = Pass::start(self.request());
+        loop {
+            let reply = self.call(pass.request()).await?;
+            match pass.step(reply, &self.shared.limits).map_err(|error| self.stop(error.failure()))? {
+                Effect::Observe(queries) => {
+                    let observations = self.observe(queries).await?;
+                    pass.observed(observations);
+                }
+                Effect::Perform(actions) => {
+                    let performed = self.perform(&actions).await?;
+                    pass.performed(performed);
+                }
+                Effect::Finish(conclusion) => return self.conclude(conclusion).await,
+            }
+        }
+    }
+
+    /// Answers that were learned under another grant are not given; nor are any, once in a while, where some of them
+    /// may be to questions that are no longer asked.
+    fn forget_what_may_not_be_told(&mut self) {
+        if self.taken.padded_for.is_some_and(|passes| passes >= PASSES_BEFORE_RELEARNING) {
+            self.answered.clear();
+            self.padded = false;
+        }
+        let grant = &self.taken.loaded.grant;
+        self.answered.retain(|answered| grant.allows_query(answered.query.query()).is_ok());
+    }
+
+    fn request(&self) -> Request {
+        let taken = self.taken;
+        let observed = |answered: &Answered| Observation {
+            query: answered.query.query().clone(),
+            answer: answered.seen.answer(),
+        };
+        let json = |object: &Arc<CachedObject>| Arc::clone(object.json());
+        Request {
+            controller: taken.plan().spec.name.clone(),
+            key: taken.object.clone(),
+            primary: self.primary.as_ref().map(json),
+            last_seen: taken.last_seen.as_ref().filter(|_| self.primary.is_none()).map(json),
+            observations: self.answered.iter().map(observed).collect(),
+            performed: vec![],
+            last_failure: taken.failure.as_deref().cloned(),
+            config: Arc::clone(&taken.loaded.settings.config),
+        }
+    }
+
+    async fn call(&mut self, request: &Request) -> Result<Reply, Stop> {
+        self.counted.calls += 1;
+        match self.taken.loaded.guest.reconcile(request).await {
+            Ok(GuestReply { outcome: Ok(reply), stats }) => {
+                self.notes.replied(&reply, stats);
+                Ok(reply)
+            }
+            Ok(GuestReply { outcome: Err(failure), stats }) => {
+                self.notes.gave_up(stats);
+                Err(self.stop(failure))
+            }
+            Err(error) => {
+                let mut failed = self.failed(error.failure());
+                failed.fault = Some(error);
+                Err(Stop::Fail(Box::new(failed)))
+            }
+        }
+    }
+
+    /// Answers what the plugin asks; who asks is noted first, so that no change in between is missed.
+    async fn observe(&mut self, queries: Vec<Arc<Prepared>>) -> Result<Vec<Observation>, Stop> {
+        let grant = &self.taken.loaded.grant;
+        for query in &queries {
+            grant.allows_query(query.query()).map_err(|denial| self.denied(denial))?;
+        }
+        self.note_dependencies(&queries);
+        for query in &queries {
+            want(&self.shared.cluster, grant, query.query());
+        }
+        let mut observations = Vec::with_capacity(queries.len());
+        for query in &queries {
+            let seen = match self.answer(query).await {
+                Ok(seen) => seen,
+                Err(need) => {
+                    // Run again once it is known, with all of these asked in advance.
+                    self.answered.extend(queries.iter().map(|query| Answered::new(Arc::clone(query), Seen::Unserved)));
+                    return Err(Stop::Wait(need));
+                }
+            };
+            observations.push(Observation { query: query.query().clone(), answer: seen.answer() });
+            self.answered.push(Answered::new(Arc::clone(query), seen));
+        }
+        self.notes.observed(&observations);
+        Ok(observations)
+    }
+
+    /// Has changes of all that this pass asks and acts on wake the key from now on.
+    pub(super) fn note_dependencies(&self, more: &[Arc<Prepared>]) {
+        let mut queries = self.queries();
+        queries.extend(more.iter().cloned());
+        self.shared.state().depend(self.taken, queries, self.extras.clone());
+    }
+
+    async fn conclude(&mut self, conclusion: Conclusion) -> Result<Ended, Stop> {
+        // What the pass saw, before it changes any of it.
+        let digest = self.digest();
+        self.carry_out(&conclusion.actions, &conclusion.prune).await?;
+        let Conclusion { actions: _, prune, requeue_after } = conclusion;
+        let timely = self.answered.iter().any(|answered| *answered.query.query() == Query::Clock);
+        Ok(Ended::Concluded(Box::new(Concluded {
+            digest,
+            queries: self.queries(),
+            padded: self.padded,
+            extras: std::mem::take(&mut self.extras),
+            kept: std::mem::take(&mut self.kept),
+            made: if prune.is_empty() { BTreeSet::new() } else { std::mem::take(&mut self.made) },
+            prune,
+            requeue_after,
+            timely,
+            told: self.taken.failure.is_some(),
+            cured: self.cured || self.taken.failure.as_ref().is_some_and(|failure| failure.action.is_none()),
+        })))
+    }
+
+    // ---- ends ----------------------------------------------------------------------------------------------------
+
+    pub(super) fn queries(&self) -> Vec<Arc<Prepared>> {
+        self.answered.iter().map(|answered| Arc::clone(&answered.query)).collect()
+    }
+
+    fn failed(&self, failure: Failure) -> Failed {
+        let digest = Some(self.digest());
+        Failed { failure, action: None, queries: self.queries(), digest, fault: None, denied: false }
+    }
+
+    pub(super) fn stop(&self, failure: Failure) -> Stop {
+        Stop::Fail(Box::new(self.failed(failure)))
+    }
+
+    pub(super) fn stop_at(&self, action: &Action, failure: Failure) -> Stop {
+        Stop::Fail(Box::new(Failed { action: Some(action.clone()), ..self.failed(failure) }))
+    }
+
+    pub(super) fn denied(&self, denial: Denial) -> Stop {
+        Stop::Fail(Box::new(Failed { denied: true, ..self.failed(denial.failure()) }))
+    }
+
+    pub(super) fn denied_at(&self, action: &Action, denial: Denial) -> Stop {
+        Stop::Fail(Box::new(Failed { denied: true, action: Some(action.clone()), ..self.failed(denial.failure()) }))
+    }
+
+    fn ended(&self, stop: Stop) -> Ended {
+        match stop {
+            Stop::Wait(need) => Ended::Waiting(Waiting { need, queries: Some(self.queries()) }),
+            Stop::Stale => Ended::Stale { queries: self.queries() },
+            Stop::Fail(failed) => Ended::Failed(failed),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Drift is repaired without a plugin call, and siblings do not fight.
+
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn target(data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}, "data": data})
+}
+
+/// Applies ConfigMap `target` and never asks about it.
+fn blind(force: bool) -> Native {
+    Native::new("demo")
+        .controller("apply", widget_kind(), move |call| match call.primary() {
+            Some(_) if force => done(vec![apply_forced(target(json!({"k": "1"})))]),
+            Some(_) => done(vec![apply(target(json!({"k": "1"})))]),
+            None => done(vec![]),
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+}
+
+async fn settled(plugin: &std::sync::Arc<Native>) -> World {
+    let world = World::with(plugin.clone()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.writes();
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_somebody_changed_is_applied_again_without_a_plugin_call() {
+    let plugin = blind(true).build();
+    let world = settled(&plugin).await;
+    let calls = plugin.calls();
+    world.merge(&config_map("target"), json!({"data": {"k": "drifted"}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
+    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "1"}));
+    assert_eq!(plugin.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_somebody_removed_is_applied_again_without_a_plugin_call() {
+    let plugin = blind(false).build();
+    let world = settled(&plugin).await;
+    let calls = plugin.calls();
+    world.merge(&config_map("target"), json!({"data": {"k": null}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
+    assert_eq!(plugin.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_somebody_deleted_is_applied_again_without_a_plugin_call() {
+    let plugin = blind(false).build();
+    let world = settled(&plugin).await;
+    let calls = plugin.calls();
+    world.delete(&config_map("target")).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
+    assert_eq!(plugin.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_is_not_ours_is_no_drift() {
+    let plugin = blind(false).build();
+    let world = settled(&plugin).await;
+    world.merge(&config_map("target"), json!({"data": {"other": "theirs"}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drifted_field_that_may_not_be_forced_is_a_conflict_that_is_told() {
+    let plugin = blind(false).build();
+    let world = settled(&plugin).await;
+    world.apply(target(json!({"k": "theirs"}))).await;
+    world.settle().await;
+    let failure = world.last_failure("apply", "w").expect("a failure");
+    assert!(failure.message.contains("\"user\"") && failure.message.contains(".data.k"), "{}", failure.message);
+    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "theirs"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_field_that_a_sibling_took_by_force_starts_no_fight() {
+    let phase = |phase: &'static str| {
+        move |call: &Call<'_>| match call.primary() {
+            Some(primary) => {
+                let given = primary["spec"][phase].clone();
+                done(vec![apply_status_forced(status_of(&primary, json!({"phase": given, phase: "seen"})))])
+            }
+            None => done(vec![]),
+        }
+    };
+    let plugin = Native::new("demo")
+        .controller("left", widget_kind(), phase("left"))
+        .controller("right", widget_kind(), phase("right"))
+        .manifest(|manifest| {
+            manifest.controllers[0].view = vec!["/spec/left".into()];
+            manifest.controllers[1].view = vec!["/spec/right".into()];
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    let mut object = widget("w");
+    object["spec"] = json!({"left": "L", "right": "R"});
+    world.apply(object).await;
+    world.settle().await;
+    let after_start = world.writes().len();
+    assert!(after_start <= 4, "{after_start} writes");
+    world.merge(&widget_ref("w"), json!({"spec": {"left": "M"}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply-status Widget a/w"], "the last one wins");
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"]["phase"], "M");
+    world.host().resync();
+    world.settle().await;
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_sibling_did_not_take_is_still_repaired() {
+    let plugin = Native::new("demo")
+        .controller("left", widget_kind(), |call| match call.primary() {
+            Some(primary) => done(vec![apply_status_forced(status_of(&primary, json!({"phase": "L", "left": "seen"})))]),
+            None => done(vec![]),
+        })
+        .controller("right", widget_kind(), |call| match call.primary() {
+            Some(primary) => done(vec![apply_status_forced(status_of(&primary, json!({"phase": "R"})))]),
+            None => done(vec![]),
+        })
+        .manifest(|manifest| manifest.controllers.iter_mut().for_each(|one| one.view = vec!["/spec".into()]))
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let phase = world.object(&widget_ref("w")).await.expect("w")["status"]["phase"].clone();
+    world.merge_status(&widget_ref("w"), json!({"status": {"left": "drifted"}})).await;
+    world.settle().await;
+    let status = world.object(&widget_ref("w")).await.expect("w")["status"].clone();
+    assert_eq!(status, json!({"phase": phase, "left": "seen"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_published_by_a_pass_and_not_by_a_repair() {
+    let plugin = Native::new("demo")
+        .controller("tell", widget_kind(), |call| match call.primary() {
+            Some(_) => done(vec![apply_forced(target(json!({"k": "1"}))), publish(&call.0.key, "Applied", "It is applied.")]),
+            None => done(vec![]),
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert!(world.writes().iter().any(|write| write.contains("Event")));
+    world.merge(&config_map("target"), json!({"data": {"k": "drifted"}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
+}

@@ -1,0 +1,111 @@
+//! Irreversible steps need fresh evidence.
+
+use serde_json::json;
+
+use crate::support::*;
+
+const HOLD: &str = "demo.dev/hold";
+
+/// Holds each Widget until no ConfigMap is left in its namespace that is labelled for it.
+fn holder() -> Native {
+    Native::new("demo")
+        .controller("hold", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            if primary["metadata"]["deletionTimestamp"].is_null() {
+                return done(vec![add_finalizer(&call.0.key, HOLD)]);
+            }
+            let left = call.list(list(config_map_kind(), |query| query.labels = "of=w".into()))?;
+            if left.is_empty() { done(vec![remove_finalizer(&call.0.key, HOLD)]) } else { done(vec![]) }
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+}
+
+fn child() -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "a", "name": "child", "labels": {"of": "w"}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_goes_once_nothing_is_left() {
+    let world = World::with(holder().build()).await;
+    world.apply(child()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.delete(&widget_ref("w")).await;
+    world.settle().await;
+    assert!(world.object(&widget_ref("w")).await.is_some(), "a child is left");
+    world.delete(&config_map("child")).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_stays_where_the_cache_had_missed_a_child() {
+    let plugin = holder().build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(widget("w")).await;
+    world.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "warm-up"}})).await;
+    world.settle().await;
+    // Asks once, so that the watch of ConfigMaps is up before it is blinded.
+    world.hold_watches("configmaps");
+    world.apply(child()).await;
+    world.delete(&widget_ref("w")).await;
+    world.settle().await;
+    assert!(world.object(&widget_ref("w")).await.is_some(), "the child was found by a live read");
+    world.release_watches();
+    world.delete(&config_map("child")).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_is_called_off_where_the_cache_was_stale() {
+    let plugin = Native::new("demo")
+        .controller("sweep", widget_kind(), |call| {
+            if call.primary().is_none_or(|primary| primary["spec"]["sweep"] != true) {
+                call.get(&config_map("target"))?;
+                return done(vec![]);
+            }
+            match call.get(&config_map("target"))? {
+                Some(seen) if seen["data"]["keep"] != "yes" => done(vec![delete(&config_map("target"))]),
+                Some(_) | None => done(vec![]),
+            }
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    let mut target = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}});
+    world.apply(target.clone()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.hold_watches("configmaps");
+    target["data"] = json!({"keep": "yes"});
+    world.apply(target).await;
+    world.merge(&widget_ref("w"), json!({"spec": {"sweep": true}})).await;
+    world.settle().await;
+    assert!(world.object(&config_map("target")).await.is_some(), "somebody wants it kept");
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_before_the_irreversible_one_does_not_go_round_in_circles() {
+    let plugin = Native::new("demo")
+        .controller("both", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            if primary["metadata"]["deletionTimestamp"].is_null() {
+                return done(vec![add_finalizer(&call.0.key, HOLD)]);
+            }
+            let status = apply_status(status_of(&primary, json!({"phase": "Deleting", "at": call.now()?})));
+            done(vec![status, remove_finalizer(&call.0.key, HOLD)])
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.delete(&widget_ref("w")).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await, None);
+}

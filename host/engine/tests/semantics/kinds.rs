@@ -1,0 +1,124 @@
+//! Kinds that are not there, not yet there, or brought along.
+
+use evenkeel_core::contract::{Answer, ExternalQuery, FailureKind, Gvk, ObjectRef, Query};
+use serde_json::json;
+
+use crate::support::*;
+
+fn gadget_kind() -> Gvk {
+    Gvk::new("demo.dev", "v1", "Gadget")
+}
+
+fn gadget(name: &str) -> ObjectRef {
+    ObjectRef::new(gadget_kind(), Some("a"), name)
+}
+
+fn seeker() -> Native {
+    Native::new("demo")
+        .controller("seek", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let found = match call.get_if_served(&gadget("g"))? {
+                None => "not installed",
+                Some(None) => "absent",
+                Some(Some(_)) => "there",
+            };
+            done(vec![apply_status(status_of(&primary, json!({"gadget": found})))])
+        })
+        .manifest(|manifest| manifest.controllers[0].view = vec!["/spec".into()])
+        .may_all(widget_kind())
+        .may_all(gadget_kind())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_is_told_apart_from_none_and_waited_for() {
+    let world = World::with(seeker().build()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let gadget_of = async |world: &World| world.object(&widget_ref("w")).await.expect("w")["status"]["gadget"].clone();
+    assert_eq!(gadget_of(&world).await, "not installed");
+    world.install(crd("Gadget", "gadgets")).await;
+    world.advance(120).await;
+    assert_eq!(gadget_of(&world).await, "absent");
+    world.apply(json!({"apiVersion": "demo.dev/v1", "kind": "Gadget", "metadata": {"namespace": "a", "name": "g"}})).await;
+    world.settle().await;
+    assert_eq!(gadget_of(&world).await, "there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_kind_that_is_not_served_is_looked_after_once_it_is() {
+    let plugin = Native::new("demo").controller("look", gadget_kind(), |_| done(vec![])).may_all(gadget_kind()).build();
+    let world = World::with(plugin.clone()).await;
+    world.settle().await;
+    world.install(crd("Gadget", "gadgets")).await;
+    world.advance(120).await;
+    world.apply(json!({"apiVersion": "demo.dev/v1", "kind": "Gadget", "metadata": {"namespace": "a", "name": "g"}})).await;
+    world.settle().await;
+    assert_eq!(plugin.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_not_in_step_makes_the_pass_wait_and_never_answers_none() {
+    let plugin = Native::new("demo")
+        .controller("ask", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let there = call.get(&config_map("target"))?.is_some();
+            done(vec![apply_status(status_of(&primary, json!({"there": there})))])
+        })
+        .may_all(widget_kind())
+        .may_all(config_map_kind())
+        .build();
+    let world = World::new().await;
+    world.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}})).await;
+    world.apply(widget("w")).await;
+    world.fail_next("list", "configmaps", 500, "InternalError", 5);
+    world.load(plugin.clone()).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"], json!(null));
+    assert_eq!(world.controller("ask").waiting, 1);
+    world.advance(300).await;
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"], json!({"there": true}));
+    let text = serde_json::to_string(&plugin.requests()).expect("requests are serializable");
+    assert!(!text.contains(r#"{"object":null}"#), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_kinds_that_a_plugin_brings_along_are_installed_before_it_starts() {
+    let plugin = Native::new("demo")
+        .controller("look", gadget_kind(), |_| done(vec![]))
+        .manifest(|manifest| manifest.crds = vec![crd("Gadget", "gadgets").to_string().into()])
+        .may_all(gadget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(json!({"apiVersion": "demo.dev/v1", "kind": "Gadget", "metadata": {"namespace": "a", "name": "g"}})).await;
+    world.settle().await;
+    assert_eq!(plugin.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_the_host_lacks_is_answered_and_not_failed() {
+    let query = Query::External(ExternalQuery { provider: "vsphere".into(), question: "vm".into(), arguments: "{}".into() });
+    let asked = query.clone();
+    let plugin = Native::new("demo")
+        .controller("ask", widget_kind(), move |call| {
+            if call.primary().is_none() || call.0.observations.iter().any(|observation| observation.query == asked) {
+                return done(vec![]);
+            }
+            Err(Stop::Ask(vec![asked.clone()]))
+        })
+        .manifest(|manifest| {
+            manifest.providers = vec![evenkeel_core::contract::ProviderUse {
+                provider: "vsphere".into(),
+                questions: vec!["vm".into()],
+                operations: vec![],
+            }];
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let last = plugin.requests().pop().expect("a call");
+    let answer = &last.observations.iter().find(|observation| observation.query == query).expect("an answer").answer;
+    let Answer::External(Err(failure)) = answer else { panic!("{answer:?}") };
+    assert_eq!((failure.kind, failure.message.contains("no such provider")), (FailureKind::Denied, true));
+}

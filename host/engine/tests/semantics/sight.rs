@@ -1,0 +1,143 @@
+//! What a plugin never sees.
+
+use evenkeel_core::contract::{FailureKind, Verb};
+use serde_json::json;
+
+use crate::support::*;
+
+#[tokio::test(start_paused = true)]
+async fn no_plugin_sees_managed_fields_or_resource_versions() {
+    let plugin = Native::new("demo")
+        .controller("look", widget_kind(), |call| {
+            let Some(_) = call.primary() else { return done(vec![]) };
+            call.get(&config_map("target"))?;
+            call.list(list(config_map_kind(), |_| {}))?;
+            let write = apply_forced(json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"namespace": "a", "name": "target"}, "data": {"k": "1"}}));
+            if call.0.performed.is_empty() {
+                return Err(Stop::Perform(vec![write]));
+            }
+            done(vec![])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.delete(&widget_ref("w")).await;
+    world.settle().await;
+    let text = serde_json::to_string(&plugin.requests()).expect("requests are serializable");
+    assert!(text.contains("creationTimestamp"), "there was something to see");
+    for word in ["managedFields", "resourceVersion"] {
+        assert!(!text.contains(word), "{word}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_the_grant_does_not_name_is_not_shown() {
+    let plugin = Native::new("demo")
+        .controller("peek", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let name = primary["metadata"]["name"].as_str().expect("a name").to_owned();
+            call.get(&secret(&name))?;
+            done(vec![])
+        })
+        .may_all(widget_kind())
+        .may(secret_kind(), &[Verb::Get])
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec!["mine".into()])
+        .build();
+    let world = World::with(plugin.clone()).await;
+    for name in ["mine", "yours"] {
+        world.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": name},
+            "stringData": {"k": "S3cret!x"}})).await;
+        world.apply(widget(name)).await;
+    }
+    world.settle().await;
+    assert_eq!(world.last_failure("peek", "mine"), None);
+    assert_eq!(world.last_failure("peek", "yours").expect("a failure").kind, FailureKind::Denied);
+    let seen: Vec<_> = plugin
+        .requests()
+        .iter()
+        .filter(|request| !request.observations.is_empty())
+        .map(|request| request.key.name.to_string())
+        .collect();
+    assert_eq!(seen, ["mine"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_was_shown_is_not_in_the_journal() {
+    let plugin = Native::new("demo")
+        .controller("copy", widget_kind(), |call| {
+            let Some(_) = call.primary() else { return done(vec![]) };
+            let Some(seen) = call.get(&secret("mine"))? else { return done(vec![]) };
+            done(vec![apply(json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"namespace": "a", "name": "copy"}, "data": seen["data"]}))])
+        })
+        .may_all(widget_kind())
+        .may_all(secret_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "mine"},
+        "data": {"k": "UzNjcmV0IXg="}})).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert!(world.object(&secret("copy")).await.is_some());
+    let journal = world.journal_json();
+    assert!(journal.contains("copy"));
+    assert!(!journal.contains("UzNjcmV0IXg="));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permission_to_get_without_list_watches_single_objects() {
+    let plugin = Native::new("demo")
+        .controller("peek", widget_kind(), |call| {
+            let Some(_) = call.primary() else { return done(vec![]) };
+            call.get(&secret("mine"))?;
+            done(vec![])
+        })
+        .may_all(widget_kind())
+        .may(secret_kind(), &[Verb::Get])
+        .build();
+    let world = World::with(plugin.clone()).await;
+    for name in ["mine", "x", "y"] {
+        world.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": name}})).await;
+    }
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.cached("Secret"), 1);
+    let before = plugin.calls();
+    world.merge(&secret("mine"), json!({"data": {"k": "eA=="}})).await;
+    world.settle().await;
+    assert_eq!(plugin.calls(), before + 1, "it is watched all the same");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grant_of_one_namespace_shows_no_other() {
+    let plugin = Native::new("demo")
+        .controller("count", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let found = call.list(list(config_map_kind(), |query| {
+                query.namespace = primary["spec"]["in"].as_str().map(Into::into);
+            }))?;
+            done(vec![apply_status(status_of(&primary, json!({"found": found.len()})))])
+        })
+        .may_all(widget_kind())
+        .may_all(config_map_kind())
+        .build();
+    let world = World::new().await;
+    world.load_granted(plugin, &["a"]).await.expect("loaded");
+    let mut inside = widget("inside");
+    inside["spec"] = json!({"in": "a"});
+    let mut outside = widget("outside");
+    outside["spec"] = json!({"in": "b"});
+    let everywhere = widget("everywhere");
+    for object in [inside, outside, everywhere] {
+        world.apply(object).await;
+    }
+    world.settle().await;
+    assert_eq!(world.last_failure("count", "inside"), None);
+    for name in ["outside", "everywhere"] {
+        assert_eq!(world.last_failure("count", name).expect("a failure").kind, FailureKind::Denied, "{name}");
+    }
+}

@@ -1,0 +1,289 @@
+//! What reaches the API server: preconditions, server-side apply, no-op suppression, read your own writes.
+
+use evenkeel_core::contract::{Failure, FailureKind};
+use serde_json::{Value, json};
+
+use crate::support::*;
+
+fn target(data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}, "data": data})
+}
+
+/// Applies ConfigMap `target` with the data that the Widget's spec says.
+fn applier() -> Native {
+    Native::new("demo")
+        .controller("apply", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let object = target(primary["spec"]["data"].clone());
+            done(vec![if primary["spec"]["force"] == true { apply_forced(object) } else { apply(object) }])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+}
+
+fn widget_with(spec: Value) -> Value {
+    let mut object = widget("w");
+    object["spec"] = spec;
+    object
+}
+
+#[tokio::test(start_paused = true)]
+async fn writes_are_server_side_apply_under_the_controllers_own_field_manager() {
+    let world = World::with(applier().build()).await;
+    world.apply(widget_with(json!({"data": {"k": "1"}}))).await;
+    world.settle().await;
+    let object = world.raw(&config_map("target")).await.expect("the target");
+    let managers: Vec<_> = object["metadata"]["managedFields"]
+        .as_array()
+        .expect("managed fields")
+        .iter()
+        .map(|entry| (entry["manager"].clone(), entry["operation"].clone()))
+        .collect();
+    assert_eq!(managers, [(json!("evenkeel/demo/apply"), json!("Apply"))]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_field_that_is_no_longer_applied_is_given_up() {
+    let world = World::with(applier().build()).await;
+    world.apply(widget_with(json!({"data": {"k": "1", "gone": "soon"}}))).await;
+    world.settle().await;
+    world.apply(widget_with(json!({"data": {"k": "1"}}))).await;
+    world.settle().await;
+    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "1"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_without_force_fails_the_pass_and_names_both_managers_and_the_fields() {
+    let world = World::with(applier().build()).await;
+    world.apply(target(json!({"k": "theirs"}))).await;
+    world.apply(widget_with(json!({"data": {"k": "ours"}}))).await;
+    world.settle().await;
+    let failure = world.last_failure("apply", "w").expect("a failed pass");
+    assert_eq!(failure.kind, FailureKind::Conflict);
+    for part in ["evenkeel/demo/apply", "\"user\"", ".data.k"] {
+        assert!(failure.message.contains(part), "{part} in {}", failure.message);
+    }
+    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "theirs"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conflict_with_force_takes_the_fields_over() {
+    let world = World::with(applier().build()).await;
+    world.apply(target(json!({"k": "theirs"}))).await;
+    world.apply(widget_with(json!({"force": true, "data": {"k": "ours"}}))).await;
+    world.settle().await;
+    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "ours"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_that_would_change_nothing_is_not_sent() {
+    let plugin = applier().build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(widget_with(json!({"data": {"k": "1"}}))).await;
+    world.settle().await;
+    world.writes();
+    let before = plugin.calls();
+    world.merge(&widget_ref("w"), json!({"metadata": {"labels": {"irrelevant": "yes"}}})).await;
+    world.settle().await;
+    assert!(plugin.calls() > before, "the primary changed");
+    assert_eq!(world.writes(), [""; 0]);
+    assert!(world.controller("apply").skipped > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_equal_object_of_another_manager_is_applied_once_to_own_its_fields() {
+    let world = World::with(applier().build()).await;
+    world.apply(target(json!({"k": "1"}))).await;
+    world.apply(widget_with(json!({"data": {"k": "1"}}))).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_exists_is_not_created_over() {
+    let plugin = Native::new("demo")
+        .controller("create", widget_kind(), |call| {
+            if call.primary().is_none() {
+                return done(vec![]);
+            }
+            done(vec![create(target(json!({"k": "ours"})))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(target(json!({"k": "theirs"}))).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.last_failure("create", "w").expect("a failure").kind, FailureKind::Conflict);
+    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "theirs"}));
+}
+
+/// Two steps in one pass: apply `first`, then ask for it.
+fn reader() -> Native {
+    Native::new("demo")
+        .controller("read", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            if call.0.performed.is_empty() {
+                let object = target(json!({"k": primary["spec"]["value"]}));
+                return Err(Stop::Perform(vec![apply_forced(object)]));
+            }
+            let read = call.get(&config_map("target"))?.expect("our own write");
+            done(vec![apply_status(status_of(&primary, json!({"read": read["data"]["k"]})))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pass_never_sees_a_world_older_than_what_it_did_itself() {
+    let world = World::with(reader().build()).await;
+    world.apply(widget_with(json!({"value": "1"}))).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"], json!({"read": "1"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_pass_reads_the_writes_of_this_one_even_before_the_watch_tells_of_them() {
+    let plugin = Native::new("demo")
+        .controller("once", widget_kind(), |call| {
+            if call.primary().is_none() || call.get(&config_map("target"))?.is_some() {
+                return done(vec![]);
+            }
+            done(vec![create(target(json!({"k": "1"})))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.settle().await;
+    world.cut_watches();
+    world.apply(widget("w")).await;
+    world.advance(60).await;
+    assert_eq!(world.writes(), ["create ConfigMap a/target"], "never tried twice");
+    assert_eq!(world.last_failure("once", "w"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_carries_the_uid_that_the_plugin_saw() {
+    let plugin = Native::new("demo")
+        .controller("delete", widget_kind(), |call| {
+            if call.primary().is_none_or(|primary| primary["spec"]["delete"] != true) {
+                return done(vec![]);
+            }
+            match call.get(&config_map("target"))? {
+                Some(seen) if seen["data"]["k"] == "doomed" => done(vec![delete(&config_map("target"))]),
+                Some(_) | None => done(vec![]),
+            }
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(target(json!({"k": "doomed"}))).await;
+    let uid = world.object(&config_map("target")).await.expect("the target")["metadata"]["uid"].clone();
+    world.apply(widget_with(json!({"delete": true}))).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["delete ConfigMap a/target"]);
+    assert_eq!(world.last_delete_precondition(), uid);
+    assert_eq!(world.object(&config_map("target")).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_is_changed_on_the_revision_that_the_pass_saw_or_the_pass_runs_again() {
+    let plugin = Native::new("demo")
+        .controller("hold", widget_kind(), |call| {
+            if call.primary().is_none() {
+                return done(vec![]);
+            }
+            done(vec![add_finalizer(&call.0.key, "demo.dev/hold")])
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    world.settle().await;
+    world.fail_next("patch", "w", 409, "Conflict", 1);
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let object = world.object(&widget_ref("w")).await.expect("w");
+    assert_eq!(object["metadata"]["finalizers"], json!(["demo.dev/hold"]));
+    assert!(world.last_patch_had_resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_patch_is_guarded_by_the_revision_that_the_pass_saw() {
+    let plugin = Native::new("demo")
+        .controller("patch", widget_kind(), |call| {
+            if call.primary().is_none_or(|primary| primary["spec"]["stray"].is_null()) {
+                return done(vec![]);
+            }
+            done(vec![patch(&call.0.key, json!({"spec": {"stray": null}}))])
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget_with(json!({"stray": 1, "kept": 2}))).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["spec"], json!({"kept": 2}));
+    assert!(world.last_patch_had_resource_version());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_action_that_fails_ends_the_pass() {
+    let plugin = Native::new("demo")
+        .controller("two", widget_kind(), |call| {
+            if call.primary().is_none() {
+                return done(vec![]);
+            }
+            let mut second = target(json!({"k": "2"}));
+            second["metadata"]["name"] = json!("second");
+            done(vec![apply(target(json!({"k": "1"}))), apply(second)])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.fail_next("apply", "target", 422, "Invalid", 2);
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.object(&config_map("second")).await, None);
+    let Failure { kind, message, .. } = world.last_failure("two", "w").expect("a failure");
+    assert_eq!(kind, FailureKind::Invalid);
+    assert!(message.contains("422"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_controller_owns_just_its_fields_of_one_status() {
+    let plugin = Native::new("demo")
+        .controller("left", widget_kind(), |call| match call.primary() {
+            Some(primary) => done(vec![apply_status(status_of(&primary, json!({"left": 1})))]),
+            None => done(vec![]),
+        })
+        .controller("right", widget_kind(), |call| match call.primary() {
+            Some(primary) => done(vec![apply_status(status_of(&primary, json!({"right": 2})))]),
+            None => done(vec![]),
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"], json!({"left": 1, "right": 2}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controlled_object_is_owned_by_the_primary() {
+    let plugin = Native::new("demo")
+        .controller("own", widget_kind(), |call| match call.primary() {
+            Some(_) => done(vec![apply_controlled(target(json!({"k": "1"})))]),
+            None => done(vec![]),
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let owner = &world.object(&config_map("target")).await.expect("the target")["metadata"]["ownerReferences"][0];
+    assert_eq!((&owner["kind"], &owner["name"], &owner["controller"]), (&json!("Widget"), &json!("w"), &json!(true)));
+}
