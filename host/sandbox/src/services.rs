@@ -76,7 +76,9 @@ impl Addresses {
         kind: &str,
     ) -> Result<(), Vec<FieldError>> {
         let before = old.map(node_ports).unwrap_or_default();
-        let Some(ports) = service["spec"]["ports"].as_array_mut() else { return Ok(()) };
+        let Some(ports) = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut) else {
+            return Ok(());
+        };
         let mut taken: Vec<(u64, String)> = Vec::new();
         for (at, port) in ports.iter_mut().enumerate() {
             if !matches!(kind, "NodePort" | "LoadBalancer") {
@@ -158,7 +160,7 @@ fn keep(service: &mut Value, old: &Value) {
     }
     let old_ports = old["spec"]["ports"].as_array().cloned().unwrap_or_default();
     let needs_port = matches!(service["spec"]["type"].as_str(), Some("NodePort" | "LoadBalancer"));
-    for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
+    for port in service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
         let same = |other: &&Value| {
             other["port"] == port["port"]
                 && other["protocol"].as_str().unwrap_or("TCP") == port["protocol"].as_str().unwrap_or("TCP")

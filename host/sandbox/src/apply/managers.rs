@@ -117,7 +117,7 @@ impl Managers {
 
     /// Writes the list into an object; removes it where there is no manager.
     pub(crate) fn write(&self, object: &mut Value) {
-        if let Some(metadata) = object["metadata"].as_object_mut() {
+        if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
             if self.entries.is_empty() {
                 metadata.remove("managedFields");
             } else {

@@ -119,7 +119,7 @@ impl Turn<'_> {
 
     pub(super) fn drop_finalizer(&mut self, resource: &Arc<Resource>, stored: &Arc<Stored>, finalizer: &str) {
         self.edit(resource, stored, |object| {
-            if let Some(list) = object["metadata"]["finalizers"].as_array_mut() {
+            if let Some(list) = object.pointer_mut("/metadata/finalizers").and_then(Value::as_array_mut) {
                 list.retain(|one| one != finalizer);
             }
             drop_if_empty(object, "finalizers");
@@ -150,14 +150,14 @@ impl Turn<'_> {
 }
 
 fn retain_owners(object: &mut Value, mut keep: impl FnMut(&Value) -> bool) {
-    if let Some(list) = object["metadata"]["ownerReferences"].as_array_mut() {
+    if let Some(list) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) {
         list.retain(|owner| keep(owner));
     }
     drop_if_empty(object, "ownerReferences");
 }
 
 fn drop_if_empty(object: &mut Value, field: &str) {
-    if let Some(metadata) = object["metadata"].as_object_mut()
+    if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut)
         && metadata.get(field).and_then(Value::as_array).is_some_and(Vec::is_empty)
     {
         metadata.remove(field);

@@ -89,7 +89,7 @@ impl Turn<'_> {
     /// Takes the `kubernetes` finalizer out of the spec, and the namespace with it where nothing else holds it.
     fn finish_namespace(&mut self, resource: &Arc<Resource>, namespace: &Arc<Stored>) {
         self.edit(resource, namespace, |object| {
-            if let Some(list) = object["spec"]["finalizers"].as_array_mut() {
+            if let Some(list) = object.pointer_mut("/spec/finalizers").and_then(Value::as_array_mut) {
                 list.retain(|one| one != "kubernetes");
                 if list.is_empty() {
                     object["spec"] = json!({});

@@ -41,7 +41,9 @@ pub(crate) fn delete(target: &Target) -> Result<(), ApiError> {
 
 /// Puts the namespace of the request into an object that names none; refuses another one.
 pub(crate) fn fit_namespace(target: &Target, object: &mut Value) -> Result<(), ApiError> {
-    let Some(metadata) = object["metadata"].as_object_mut() else { return Ok(()) };
+    let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
     let given = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
     if given == target.namespace {
         if target.namespace.is_empty() {
@@ -76,7 +78,9 @@ pub(crate) fn fit_name(target: &Target, object: &mut Value) -> Result<(), ApiErr
 
 /// Drops owner references that say the same twice.
 pub(crate) fn dedup_owners(turn: &mut Turn<'_>, object: &mut Value) {
-    let Some(list) = object["metadata"]["ownerReferences"].as_array_mut() else { return };
+    let Some(list) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) else {
+        return;
+    };
     let mut seen: Vec<Value> = Vec::new();
     let mut twice: Vec<String> = Vec::new();
     list.retain(|owner| {

@@ -112,7 +112,7 @@ impl Turn<'_> {
 
 /// Fields that a client cannot set on a new object.
 pub(crate) fn wipe_system_fields(object: &mut Value) {
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
         for field in
             ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
         {

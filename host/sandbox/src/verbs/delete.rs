@@ -255,7 +255,7 @@ fn finalizers_for(options: &DeleteOptions, old: &[String], resource: &Resource) 
 }
 
 fn set_finalizers(object: &mut Value, finalizers: &[String]) {
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) else { return };
     if finalizers.is_empty() {
         metadata.remove("finalizers");
     } else {

@@ -124,7 +124,7 @@ pub(crate) fn count_generation(resource: &Resource, object: &mut Value, old: &Va
 }
 
 pub(crate) fn set_generation(object: &mut Value, generation: Option<i64>) {
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) else { return };
     match generation {
         Some(generation) if generation != 0 => metadata.insert("generation".into(), json!(generation)),
         _ => metadata.remove("generation"),
@@ -142,7 +142,7 @@ fn rest_of<'a>(object: &'a Value, without: &[&str]) -> Vec<(&'a String, &'a Valu
 /// Copies a field of metadata, or its absence.
 pub(crate) fn copy_metadata(object: &mut Value, from: &Value, field: &str) {
     let value = from["metadata"].get(field).filter(|value| !value.is_null()).cloned();
-    let Some(metadata) = object["metadata"].as_object_mut() else { return };
+    let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) else { return };
     match value {
         Some(value) => metadata.insert(field.to_owned(), value),
         None => metadata.remove(field),

@@ -182,7 +182,7 @@ impl Turn<'_> {
 
 /// `creationTimestamp: null` and the like say nothing.
 fn drop_nulls_of_metadata(applied: &mut Value) {
-    if let Some(metadata) = applied["metadata"].as_object_mut() {
+    if let Some(metadata) = applied.pointer_mut("/metadata").and_then(Value::as_object_mut) {
         metadata.retain(|_, value| !value.is_null());
     }
 }

@@ -213,7 +213,7 @@ impl Turn<'_> {
 }
 
 fn set_managed(object: &mut Value, managed: Option<Value>) {
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
         match managed {
             Some(managed) => metadata.insert("managedFields".into(), managed),
             None => metadata.remove("managedFields"),
