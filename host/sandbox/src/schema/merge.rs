@@ -108,7 +108,9 @@ impl Schema {
             return MergeType::Atomic;
         }
         let open = match self.additional {
-            Additional::Unset => self.merge_unknown || (self.properties.is_empty() && !self.embedded),
+            Additional::Unset => {
+                self.merge_unknown || (self.properties.is_empty() && !self.embedded && !self.resource_root)
+            }
             Additional::Allowed(allowed) => allowed,
             Additional::Schema(_) => false,
         };

@@ -70,6 +70,8 @@ pub struct Schema {
     /// Also true below a node that preserves unknown fields: what merging makes of fields that no schema names.
     pub(crate) merge_unknown: bool,
     pub(crate) embedded: bool,
+    /// The root of a custom kind: it has `apiVersion`, `kind` and `metadata`, whether it says so or not.
+    pub(crate) resource_root: bool,
     pub(crate) int_or_string: bool,
     /// The built-in `Quantity`, and the built-in `RawExtension`: known by their name, not by what they say.
     pub(crate) quantity: bool,
@@ -199,9 +201,9 @@ impl Schema {
 
     /// The schema of a field: by its name, else that of further fields.
     pub fn field(&self, name: &str) -> Option<&Schema> {
-        self.property(name)
-            .or_else(|| self.embedded.then(|| super::builtin::meta_field(name)).flatten())
-            .or_else(|| self.additional())
+        // What a definition says of metadata only restricts names; how it merges is the same for all kinds.
+        let meta = (self.embedded || self.resource_root).then(|| super::builtin::meta_field(name)).flatten();
+        meta.or_else(|| self.property(name)).or_else(|| self.additional())
     }
 
     /// The schema of a list's items.
@@ -283,6 +285,7 @@ fn parse_schema(raw: &Value, merge_unknown: bool) -> Schema {
         preserve_unknown,
         merge_unknown: below,
         embedded: flag(raw, "x-kubernetes-embedded-resource"),
+        resource_root: false,
         int_or_string: flag(raw, "x-kubernetes-int-or-string"),
         quantity: false,
         raw_extension: false,
