@@ -8,6 +8,7 @@ pub mod canonical;
 pub mod contract;
 pub mod deps;
 pub mod fingerprint;
+pub mod grant;
 pub mod guest;
 pub mod limits;
 pub mod memo;
@@ -16,6 +17,10 @@ pub mod object;
 pub mod pointer;
 pub mod query;
 pub mod selector;
+pub mod breaker;
+pub mod retry;
+pub mod queue;
+pub mod target;
 #[cfg(test)]
 mod testing;
 pub mod view;

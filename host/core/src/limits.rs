@@ -17,8 +17,6 @@ pub const LOG_LINE_BYTES_MAX: usize = 4096;
 
 /// Bytes of one object in an action: etcd takes no more than 1.5 MiB.
 pub const OBJECT_BYTES_MAX: usize = 1_572_864;
-/// Levels of an object in an action: the walk over it is recursive.
-pub const OBJECT_DEPTH_MAX: usize = 100;
 /// Bytes of an object's name; the API server's own limit.
 pub const OBJECT_NAME_BYTES_MAX: usize = 253;
 /// Bytes of a DNS label, and so of a namespace; the API server's own limit.

@@ -1,0 +1,324 @@
+//! What a plugin may ask for and do: its manifest, narrowed by what the operator allowed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::contract::{Action, Failure, FailureKind, Gvk, Manifest, ObjectRef, Permission, Query, Verb};
+use crate::names::Glob;
+use crate::target::ActionTarget;
+
+/// Why a plugin may not do something.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("may not {verb} {object}: {missing}")]
+pub struct Denial {
+    /// What it wanted to do.
+    pub verb: &'static str,
+    /// With what.
+    pub object: String,
+    /// What is missing.
+    pub missing: Missing,
+}
+
+impl Denial {
+    /// The failure of the pass.
+    pub fn failure(&self) -> Failure {
+        Failure::new(FailureKind::Denied, self.to_string())
+    }
+}
+
+/// What is missing for something to be allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Missing {
+    /// A permission with this verb.
+    #[error("{layer} has no permission to {} {gvk}", word(*.verb))]
+    Verb {
+        /// Whose permissions lack it.
+        layer: Layer,
+        /// The verb.
+        verb: Verb,
+        /// The kind.
+        gvk: Gvk,
+    },
+    /// A permission for an object of this name.
+    #[error("{layer} does not allow that name")]
+    Name {
+        /// Whose permissions lack it.
+        layer: Layer,
+    },
+    /// A permission that names Secrets: without names it stands for none.
+    #[error("{layer} does not name that Secret")]
+    Secret {
+        /// Whose permissions lack it.
+        layer: Layer,
+    },
+    /// The operator narrowed the plugin to some namespaces.
+    #[error("the operator's grant is for the namespaces {} only", .allowed.join(", "))]
+    Namespace {
+        /// Those.
+        allowed: Vec<String>,
+    },
+    /// An owner and what it controls live in one namespace.
+    #[error("its owner {owner} lives in another namespace")]
+    Owner {
+        /// The primary.
+        owner: String,
+    },
+    /// A controller of that name, for that kind.
+    #[error("the plugin has no controller {controller:?} for that kind")]
+    Controller {
+        /// The name given.
+        controller: String,
+    },
+    /// The manifest names what it uses of providers.
+    #[error("the plugin's manifest does not name {used:?} of the provider {provider:?}")]
+    Provider {
+        /// The provider.
+        provider: String,
+        /// The question or operation.
+        used: String,
+    },
+}
+
+/// Whose permissions are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layer {
+    /// What the plugin asks for.
+    Manifest,
+    /// What the operator allows.
+    Operator,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Manifest => "the plugin's manifest",
+            Self::Operator => "the operator's grant",
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    verbs: BTreeSet<Verb>,
+    names: Vec<Glob>,
+}
+
+type Rules = BTreeMap<Gvk, Vec<Rule>>;
+
+/// What one plugin may do.
+#[derive(Clone, Debug)]
+pub struct Grant {
+    layers: Vec<(Layer, Rules)>,
+    namespaces: Option<Vec<Glob>>,
+    controllers: BTreeMap<String, Gvk>,
+    providers: BTreeMap<String, Uses>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Uses {
+    questions: BTreeSet<String>,
+    operations: BTreeSet<String>,
+}
+
+impl Grant {
+    /// What the manifest asks for and, where the operator says anything, the operator allows too. Both may use globs
+    /// in names, the operator also in namespaces.
+    pub fn new(manifest: &Manifest, operator: Option<&[Permission]>, namespaces: Option<&[String]>) -> Self {
+        let mut layers = vec![(Layer::Manifest, rules(&manifest.permissions))];
+        layers.extend(operator.map(|permissions| (Layer::Operator, rules(permissions))));
+        let controllers = manifest.controllers.iter().map(|c| (c.name.clone(), c.primary.clone())).collect();
+        let mut providers: BTreeMap<String, Uses> = BTreeMap::new();
+        for used in &manifest.providers {
+            let uses = providers.entry(used.provider.clone()).or_default();
+            uses.questions.extend(used.questions.iter().cloned());
+            uses.operations.extend(used.operations.iter().cloned());
+        }
+        let namespaces = namespaces.map(|names| names.iter().map(|name| Glob::new(name)).collect());
+        Self { layers, namespaces, controllers, providers }
+    }
+
+    /// Whether the plugin may put a query.
+    pub fn allows_query(&self, query: &Query) -> Result<(), Denial> {
+        match query {
+            Query::Get(get) => self
+                .allows(Verb::Get, &get.object)
+                .map_err(|missing| Denial { verb: "get", object: get.object.to_string(), missing }),
+            Query::List(list) => {
+                let object = match &list.namespace {
+                    Some(namespace) => format!("{} in {namespace}", list.gvk),
+                    None => format!("{} in all namespaces", list.gvk),
+                };
+                let missing = |missing| Denial { verb: "list", object, missing };
+                self.allows_list(&list.gvk, list.namespace.as_deref()).map_err(missing)
+            }
+            Query::Clock => Ok(()),
+            Query::External(query) => self
+                .uses(&query.provider, &query.question, |uses| &uses.questions)
+                .map_err(|missing| Denial { verb: "ask", object: query.provider.clone(), missing }),
+        }
+    }
+
+    /// Whether the plugin may carry out an action in a pass of this primary.
+    pub fn allows_action(&self, target: &ActionTarget<'_>, primary: &ObjectRef) -> Result<(), Denial> {
+        let about = target.object().map_or_else(String::new, ToString::to_string);
+        let denied = |missing| Denial { verb: target.verb(), object: about.clone(), missing };
+        if let Action::External(operation) = target.action() {
+            let uses = self.uses(&operation.provider, &operation.operation, |uses| &uses.operations);
+            return uses
+                .map_err(|missing| Denial { verb: "perform", object: operation.provider.clone(), missing });
+        }
+        let Some(object) = target.object() else { return Ok(()) };
+        let verb = match target.action() {
+            Action::Create(_) => Verb::Create,
+            Action::Apply(_) => Verb::Apply,
+            Action::ApplyStatus(_) => Verb::ApplyStatus,
+            Action::Delete(_) => Verb::Delete,
+            Action::AddFinalizer(_) | Action::RemoveFinalizer(_) => Verb::Finalize,
+            Action::Patch(_) => Verb::Patch,
+            Action::Publish(_) => Verb::Publish,
+            Action::Enqueue(enqueue) => {
+                let known = self.controllers.get(&enqueue.controller) == Some(&object.gvk);
+                let missing = || Missing::Controller { controller: enqueue.controller.clone() };
+                return if known { Ok(()) } else { Err(denied(missing())) };
+            }
+            Action::External(_) => return Ok(()),
+        };
+        self.allows(verb, object).map_err(denied)?;
+        if target.touches_finalizers() {
+            self.allows(Verb::Finalize, object).map_err(denied)?;
+        }
+        owned(target, object, primary).map_err(denied)
+    }
+
+    /// Whether the plugin may have the one thing done to the one object.
+    pub fn allows(&self, verb: Verb, object: &ObjectRef) -> Result<(), Missing> {
+        self.in_namespace(&object.gvk, object.namespace.as_deref(), &object.name)?;
+        for (layer, rules) in &self.layers {
+            allowed_by(*layer, rules, verb, object)?;
+        }
+        Ok(())
+    }
+
+    /// Whether it may list a kind, so that a watch of all its objects may be kept. A kind that it may only get is
+    /// watched object by object.
+    pub fn may_list(&self, gvk: &Gvk) -> bool {
+        let namespace = self.namespaces.as_ref().and_then(|names| names.first()).map(Glob::as_str);
+        self.allows_list(gvk, namespace).is_ok()
+    }
+
+    /// The only namespaces that it may look into, as globs; none for the whole cluster.
+    pub fn namespaces(&self) -> Option<&[Glob]> {
+        self.namespaces.as_deref()
+    }
+
+    /// A list holds every name, so a permission for some names does not allow it. Secrets are never listed.
+    fn allows_list(&self, gvk: &Gvk, namespace: Option<&str>) -> Result<(), Missing> {
+        match namespace {
+            Some(namespace) => self.in_namespace(gvk, Some(namespace), "")?,
+            None => self.everywhere()?,
+        }
+        for (layer, rules) in &self.layers {
+            let layer = *layer;
+            let mut with_verb = with_verb(rules, Verb::List, gvk).peekable();
+            if with_verb.peek().is_none() {
+                return Err(Missing::Verb { layer, verb: Verb::List, gvk: gvk.clone() });
+            }
+            if is_secret(gvk) {
+                return Err(Missing::Secret { layer });
+            }
+            if !with_verb.any(|rule| rule.names.is_empty() || rule.names.iter().any(Glob::is_anything)) {
+                return Err(Missing::Name { layer });
+            }
+        }
+        Ok(())
+    }
+
+    fn in_namespace(&self, gvk: &Gvk, namespace: Option<&str>, name: &str) -> Result<(), Missing> {
+        // A namespace itself counts as being in it; other cluster-wide objects are in none.
+        let is_namespace = gvk.group.is_empty() && &*gvk.kind == "Namespace";
+        let namespace = if is_namespace { Some(name) } else { namespace };
+        let (Some(globs), Some(namespace)) = (&self.namespaces, namespace) else { return Ok(()) };
+        if globs.iter().any(|glob| glob.matches(namespace)) { Ok(()) } else { self.everywhere() }
+    }
+
+    fn everywhere(&self) -> Result<(), Missing> {
+        match &self.namespaces {
+            Some(globs) => {
+                Err(Missing::Namespace { allowed: globs.iter().map(|glob| glob.as_str().to_owned()).collect() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn uses(
+        &self,
+        provider: &str,
+        used: &str,
+        pick: impl Fn(&Uses) -> &BTreeSet<String>,
+    ) -> Result<(), Missing> {
+        match self.providers.get(provider).filter(|uses| pick(uses).contains(used)) {
+            Some(_) => Ok(()),
+            None => Err(Missing::Provider { provider: provider.to_owned(), used: used.to_owned() }),
+        }
+    }
+}
+
+fn rules(permissions: &[Permission]) -> Rules {
+    let mut rules = Rules::new();
+    for permission in permissions {
+        rules.entry(permission.gvk.clone()).or_default().push(Rule {
+            verbs: permission.verbs.iter().copied().collect(),
+            names: permission.names.iter().map(|name| Glob::new(name)).collect(),
+        });
+    }
+    rules
+}
+
+fn with_verb<'r>(rules: &'r Rules, verb: Verb, gvk: &Gvk) -> impl Iterator<Item = &'r Rule> {
+    rules.get(gvk).into_iter().flatten().filter(move |rule| rule.verbs.contains(&verb))
+}
+
+fn allowed_by(layer: Layer, rules: &Rules, verb: Verb, object: &ObjectRef) -> Result<(), Missing> {
+    let mut with_verb = with_verb(rules, verb, &object.gvk).peekable();
+    if with_verb.peek().is_none() {
+        return Err(Missing::Verb { layer, verb, gvk: object.gvk.clone() });
+    }
+    // An apply answers with the whole object, so a Secret is named for writing too; an Event shows nothing of it.
+    if is_secret(&object.gvk) && verb != Verb::Publish {
+        let named = |glob: &Glob| !glob.is_anything() && glob.matches(&object.name);
+        let ok = with_verb.any(|rule| rule.names.iter().any(named));
+        return if ok { Ok(()) } else { Err(Missing::Secret { layer }) };
+    }
+    let named = |rule: &Rule| rule.names.is_empty() || rule.names.iter().any(|glob| glob.matches(&object.name));
+    if with_verb.any(named) { Ok(()) } else { Err(Missing::Name { layer }) }
+}
+
+/// A namespaced owner cannot own anything elsewhere: the garbage collector would delete it at once.
+fn owned(target: &ActionTarget<'_>, object: &ObjectRef, primary: &ObjectRef) -> Result<(), Missing> {
+    let (Action::Create(apply) | Action::Apply(apply)) = target.action() else { return Ok(()) };
+    if apply.controlled && primary.namespace.is_some() && primary.namespace != object.namespace {
+        return Err(Missing::Owner { owner: primary.to_string() });
+    }
+    Ok(())
+}
+
+fn is_secret(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && &*gvk.kind == "Secret"
+}
+
+fn word(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Get => "get",
+        Verb::List => "list",
+        Verb::Create => "create",
+        Verb::Apply => "apply",
+        Verb::ApplyStatus => "apply the status of",
+        Verb::Patch => "patch",
+        Verb::Delete => "delete",
+        Verb::Finalize => "finalize",
+        Verb::Publish => "publish Events about",
+    }
+}
+
+#[cfg(test)]
+mod tests;

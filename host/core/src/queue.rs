@@ -1,0 +1,379 @@
+//! The work queue: each key once, the urgent before the routine, one pass of a key at a time.
+//!
+//! It holds no clock: whoever asks says what time it is, as the time since some start.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
+use std::time::Duration;
+
+use crate::limits::POPS_BEFORE_LOWER_PRIORITY;
+
+/// How urgent it is that a key runs; the first is the most urgent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Priority {
+    /// Something changed: a user may be waiting.
+    Change,
+    /// A failure is tried again, or a conclusion asked for it.
+    Retry,
+    /// A sweep over everything.
+    Resync,
+}
+
+const PRIORITIES: [Priority; 3] = [Priority::Change, Priority::Retry, Priority::Resync];
+
+/// A work queue over keys `K`, each with the trigger `T` that put it there first.
+#[derive(Debug)]
+pub struct Queue<K, T> {
+    slots: HashMap<K, Slot<T>>,
+    ready: BTreeMap<Priority, VecDeque<(K, u64)>>,
+    delayed: BTreeMap<(Duration, u64), K>,
+    /// Tells places in line that were given up from those that hold.
+    serial: u64,
+    ready_count: usize,
+    processing: usize,
+    /// Pops in a row of the most urgent priority while another waited.
+    streak: u32,
+}
+
+#[derive(Debug)]
+struct Slot<T> {
+    waiting: Option<Waiting<T>>,
+    delayed: Option<Delayed<T>>,
+    processing: bool,
+}
+
+/// To be run as soon as its turn comes, or as soon as the pass under way ends.
+#[derive(Debug)]
+struct Waiting<T> {
+    trigger: T,
+    priority: Priority,
+    /// The place in line; none while a pass is under way.
+    place: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Delayed<T> {
+    at: (Duration, u64),
+    trigger: T,
+    priority: Priority,
+}
+
+impl<K, T> Default for Queue<K, T> {
+    fn default() -> Self {
+        Self {
+            slots: HashMap::new(),
+            ready: BTreeMap::new(),
+            delayed: BTreeMap::new(),
+            serial: 0,
+            ready_count: 0,
+            processing: 0,
+            streak: 0,
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash, T> Queue<K, T> {
+    /// Has a key run. One that waits already keeps its trigger and takes the more urgent priority; one that is
+    /// at work runs once more afterwards.
+    pub fn add(&mut self, key: K, trigger: T, priority: Priority) {
+        self.serial += 1;
+        let serial = self.serial;
+        let slot = self.slots.entry(key.clone()).or_insert_with(Slot::empty);
+        let at_work = slot.processing;
+        match &mut slot.waiting {
+            Some(waiting) if waiting.priority <= priority => return,
+            Some(waiting) => {
+                waiting.priority = priority;
+                if waiting.place.is_none() {
+                    return;
+                }
+                // The old place in line stays behind, and is passed over when its turn comes.
+                waiting.place = Some(serial);
+            }
+            None => {
+                slot.waiting = Some(Waiting { trigger, priority, place: (!at_work).then_some(serial) });
+                if at_work {
+                    return;
+                }
+                self.ready_count += 1;
+            }
+        }
+        self.ready.entry(priority).or_default().push_back((key, serial));
+    }
+
+    /// Has a key run at a time, unless something else runs it before. The earliest of several times holds.
+    pub fn add_at(&mut self, key: K, trigger: T, priority: Priority, at: Duration) {
+        self.serial += 1;
+        let at = (at, self.serial);
+        let slot = self.slots.entry(key.clone()).or_insert_with(Slot::empty);
+        if let Some(delayed) = &slot.delayed {
+            if delayed.at.0 <= at.0 {
+                return;
+            }
+            self.delayed.remove(&delayed.at);
+        }
+        slot.delayed = Some(Delayed { at, trigger, priority });
+        self.delayed.insert(at, key);
+    }
+
+    /// The next key to run, with what put it there. It is at work until [`Queue::done`].
+    pub fn pop(&mut self, now: Duration) -> Option<(K, T)> {
+        self.ripen(now);
+        let priority = self.next_priority()?;
+        let (key, _) = self.ready.get_mut(&priority)?.pop_front()?;
+        self.ready_count -= 1;
+        let slot = self.slots.get_mut(&key)?;
+        let waiting = slot.waiting.take()?;
+        slot.processing = true;
+        self.processing += 1;
+        if let Some(delayed) = slot.delayed.take() {
+            self.delayed.remove(&delayed.at);
+        }
+        Some((key, waiting.trigger))
+    }
+
+    /// The pass of a key is over; if it was added meanwhile it is in line again.
+    pub fn done(&mut self, key: &K, now: Duration) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        if slot.processing {
+            slot.processing = false;
+            self.processing -= 1;
+        }
+        if let Some(waiting) = &mut slot.waiting
+            && waiting.place.is_none()
+        {
+            self.serial += 1;
+            waiting.place = Some(self.serial);
+            self.ready_count += 1;
+            self.ready.entry(waiting.priority).or_default().push_back((key.clone(), self.serial));
+        }
+        self.forget_empty(key);
+        self.ripen(now);
+    }
+
+    /// Takes a key out, wherever it waits. A pass under way goes on, and nothing follows it.
+    pub fn remove(&mut self, key: &K) {
+        let Some(slot) = self.slots.get_mut(key) else { return };
+        if slot.waiting.take().is_some_and(|waiting| waiting.place.is_some()) {
+            self.ready_count -= 1;
+        }
+        if let Some(delayed) = slot.delayed.take() {
+            self.delayed.remove(&delayed.at);
+        }
+        self.forget_empty(key);
+    }
+
+    /// Whether a key could run now.
+    pub fn is_ready(&self, now: Duration) -> bool {
+        self.ready_count > 0 || self.delayed.keys().next().is_some_and(|(at, _)| *at <= now)
+    }
+
+    /// When the next delayed key is due.
+    pub fn next_wake(&self) -> Option<Duration> {
+        self.delayed.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Keys in line, waiting for their time, and at work.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { ready: self.ready_count, delayed: self.delayed.len(), processing: self.processing }
+    }
+
+    /// Moves what is due into line.
+    fn ripen(&mut self, now: Duration) {
+        while let Some(entry) = self.delayed.first_entry() {
+            if entry.key().0 > now {
+                return;
+            }
+            let key = entry.remove();
+            let delayed = self.slots.get_mut(&key).and_then(|slot| slot.delayed.take());
+            if let Some(Delayed { trigger, priority, .. }) = delayed {
+                self.add(key, trigger, priority);
+            }
+        }
+    }
+
+    /// The most urgent priority that has a key in line; now and then the next, so that none starves.
+    fn next_priority(&mut self) -> Option<Priority> {
+        for priority in PRIORITIES {
+            self.drop_given_up(priority);
+        }
+        let mut waiting = PRIORITIES.into_iter().filter(|priority| self.ready.get(priority).is_some_and(|q| !q.is_empty()));
+        let first = waiting.next()?;
+        let Some(second) = waiting.next() else {
+            self.streak = 0;
+            return Some(first);
+        };
+        if self.streak >= POPS_BEFORE_LOWER_PRIORITY {
+            self.streak = 0;
+            return Some(second);
+        }
+        self.streak += 1;
+        Some(first)
+    }
+
+    /// Drops places at the head of a line that were given up for a more urgent one, or taken out.
+    fn drop_given_up(&mut self, priority: Priority) {
+        let Some(line) = self.ready.get_mut(&priority) else { return };
+        while let Some((key, place)) = line.front() {
+            let holds = self.slots.get(key).and_then(|slot| slot.waiting.as_ref()).and_then(|waiting| waiting.place);
+            if holds == Some(*place) {
+                return;
+            }
+            line.pop_front();
+        }
+    }
+
+    fn forget_empty(&mut self, key: &K) {
+        let empty = self
+            .slots
+            .get(key)
+            .is_some_and(|slot| !slot.processing && slot.waiting.is_none() && slot.delayed.is_none());
+        if empty {
+            self.slots.remove(key);
+        }
+    }
+}
+
+impl<T> Slot<T> {
+    fn empty() -> Self {
+        Self { waiting: None, delayed: None, processing: false }
+    }
+}
+
+/// How full a queue is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Keys in line.
+    pub ready: usize,
+    /// Keys that wait for their time.
+    pub delayed: usize,
+    /// Keys at work.
+    pub processing: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn changes_come_before_retries_and_retries_before_resyncs() {
+        let mut queue = Queue::default();
+        queue.add("sweep", (), Priority::Resync);
+        queue.add("again", (), Priority::Retry);
+        queue.add("user", (), Priority::Change);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(secs(0))).map(|(key, ())| key).collect();
+        assert_eq!(order, ["user", "again", "sweep"]);
+    }
+
+    #[test]
+    fn a_key_that_becomes_urgent_moves_up_and_runs_once() {
+        let mut queue = Queue::default();
+        queue.add("a", "resync", Priority::Resync);
+        queue.add("b", "resync", Priority::Resync);
+        queue.add("b", "change", Priority::Change);
+        assert_eq!(queue.pop(secs(0)), Some(("b", "resync")));
+        assert_eq!(queue.pop(secs(0)), Some(("a", "resync")));
+        assert_eq!(queue.pop(secs(0)), None);
+    }
+
+    #[test]
+    fn a_key_that_changes_while_it_is_at_work_runs_once_more_afterwards() {
+        let mut queue = Queue::default();
+        queue.add("a", 1, Priority::Change);
+        assert_eq!(queue.pop(secs(0)), Some(("a", 1)));
+        queue.add("a", 2, Priority::Change);
+        queue.add("a", 3, Priority::Change);
+        assert_eq!(queue.pop(secs(0)), None);
+        queue.done(&"a", secs(0));
+        assert_eq!(queue.pop(secs(0)), Some(("a", 2)));
+        queue.done(&"a", secs(0));
+        assert!(!queue.is_ready(secs(0)));
+    }
+
+    #[test]
+    fn the_earliest_of_several_times_holds() {
+        let mut queue = Queue::default();
+        queue.add_at("a", (), Priority::Retry, secs(30));
+        queue.add_at("a", (), Priority::Retry, secs(5));
+        queue.add_at("a", (), Priority::Retry, secs(10));
+        assert_eq!(queue.next_wake(), Some(secs(5)));
+        assert_eq!(queue.pop(secs(4)), None);
+        assert_eq!(queue.pop(secs(5)), Some(("a", ())));
+        assert_eq!(queue.next_wake(), None);
+    }
+
+    #[test]
+    fn a_sweep_gets_its_turn_under_a_stream_of_changes() {
+        let mut queue = Queue::default();
+        queue.add(u32::MAX, (), Priority::Resync);
+        for key in 0..POPS_BEFORE_LOWER_PRIORITY * 2 {
+            queue.add(key, (), Priority::Change);
+        }
+        let at = std::iter::from_fn(|| queue.pop(secs(0))).position(|(key, ())| key == u32::MAX);
+        assert_eq!(at, Some(POPS_BEFORE_LOWER_PRIORITY as usize));
+    }
+
+    #[test]
+    fn what_is_taken_out_does_not_run() {
+        let mut queue = Queue::default();
+        queue.add("a", (), Priority::Change);
+        queue.add_at("b", (), Priority::Change, secs(1));
+        queue.remove(&"a");
+        queue.remove(&"b");
+        assert_eq!(queue.pop(secs(2)), None);
+        assert_eq!(queue.sizes(), Sizes::default());
+    }
+
+    #[derive(Clone, Debug)]
+    enum Deed {
+        Add(u8, Priority),
+        AddAt(u8, u64),
+        Pop,
+        Done,
+        Wait(u64),
+    }
+
+    fn deed() -> impl Strategy<Value = Deed> {
+        let priority = prop_oneof![Just(Priority::Change), Just(Priority::Retry), Just(Priority::Resync)];
+        prop_oneof![
+            (0..6_u8, priority).prop_map(|(key, priority)| Deed::Add(key, priority)),
+            (0..6_u8, 0..20_u64).prop_map(|(key, after)| Deed::AddAt(key, after)),
+            Just(Deed::Pop),
+            Just(Deed::Done),
+            (0..5_u64).prop_map(Deed::Wait),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_and_no_key_runs_twice_at_once(deeds in proptest::collection::vec(deed(), 0..120)) {
+            let mut queue: Queue<u8, ()> = Queue::default();
+            let (mut now, mut at_work, mut owed) = (secs(0), Vec::new(), std::collections::BTreeSet::new());
+            for deed in deeds {
+                match deed {
+                    Deed::Add(key, priority) => { queue.add(key, (), priority); owed.insert(key); }
+                    Deed::AddAt(key, after) => { queue.add_at(key, (), Priority::Retry, now + secs(after)); owed.insert(key); }
+                    Deed::Pop => if let Some((key, ())) = queue.pop(now) {
+                        prop_assert!(!at_work.contains(&key), "{key} runs already");
+                        at_work.push(key);
+                        owed.remove(&key);
+                    },
+                    Deed::Done => if let Some(key) = at_work.pop() { queue.done(&key, now); },
+                    Deed::Wait(by) => now += secs(by),
+                }
+                prop_assert_eq!(queue.sizes().processing, at_work.len());
+            }
+            for key in at_work.drain(..) { queue.done(&key, now); }
+            now += secs(100);
+            while let Some((key, ())) = queue.pop(now) { owed.remove(&key); queue.done(&key, now); }
+            prop_assert!(owed.is_empty(), "never ran: {owed:?}");
+            prop_assert_eq!(queue.sizes(), Sizes::default());
+        }
+    }
+}
