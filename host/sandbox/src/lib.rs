@@ -32,7 +32,7 @@ mod selector;
 mod service;
 mod services;
 mod show;
-// pub mod standins;
+pub mod standins;
 mod store;
 mod table;
 mod turn;

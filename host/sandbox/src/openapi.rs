@@ -50,7 +50,7 @@ fn document(inner: &Arc<Inner>, path: &str) -> Option<Response<ApiBody>> {
     if definitions.is_empty() {
         return None;
     }
-    let text = schema::crd::openapi_v3(&definitions, group, version);
+    let text = schema::crd::document(&definitions, group, version);
     Some(crate::api::json_bytes(200, text.into_bytes()))
 }
 

@@ -1,6 +1,8 @@
 //! Tables: the columns that `kubectl get` prints.
 
 mod builtin;
+mod cells;
+mod pods;
 
 use crate::negotiate::IncludeObject;
 use crate::turn::Target;

@@ -1,28 +1,191 @@
-//! Columns of built-in kinds.
+//! Columns of built-in kinds, with the headings of the real server's printers.
 
-use super::Heading;
+use super::cells::{self, Look};
+use super::{Heading, pods};
 use crate::resources::Resource;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-const DEFAULT: &[Heading] = &[
-    Heading { name: "Name", kind: "string", format: "name", priority: 0 },
-    Heading { name: "Age", kind: "string", format: "", priority: 0 },
+/// Headings by group and plural: names apart by `|`, `*` for those that only `-o wide` shows, `:` before a type other
+/// than string. `Name` comes first everywhere but in events.
+const HEADINGS: &[(&str, &str, &str)] = &[
+    ("", "configmaps", "Name|Data|Age"),
+    ("", "endpoints", "Name|Endpoints|Age"),
+    ("", "events", "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*"),
+    (
+        "events.k8s.io",
+        "events",
+        "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*",
+    ),
+    ("", "namespaces", "Name|Status|Age"),
+    (
+        "",
+        "nodes",
+        "Name|Status|Roles|Age|Version|Internal-IP*|External-IP*|OS-Image*|Kernel-Version*|Container-Runtime*",
+    ),
+    (
+        "",
+        "persistentvolumeclaims",
+        "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|VolumeMode*",
+    ),
+    (
+        "",
+        "persistentvolumes",
+        "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age|VolumeMode*",
+    ),
+    ("", "pods", "Name|Ready|Status|Restarts|Age|IP*|Node*|Nominated Node*|Readiness Gates*"),
+    ("", "podtemplates", "Name|Containers|Images|Pod Labels"),
+    (
+        "",
+        "replicationcontrollers",
+        "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
+    ),
+    ("", "resourcequotas", "Name|Request|Limit|Age"),
+    ("", "secrets", "Name|Type|Data|Age"),
+    ("", "serviceaccounts", "Name|Age"),
+    ("", "services", "Name|Type|Cluster-IP|External-IP|Port(s)|Age|Selector*"),
+    ("apps", "controllerrevisions", "Name|Controller|Revision|Age"),
+    (
+        "apps",
+        "daemonsets",
+        "Name|Desired:integer|Current:integer|Ready:integer|Up-to-date:integer|Available:integer|Node Selector|Age|\
+         Containers*|Images*|Selector*",
+    ),
+    ("apps", "deployments", "Name|Ready|Up-to-date|Available|Age|Containers*|Images*|Selector*"),
+    (
+        "apps",
+        "replicasets",
+        "Name|Desired:integer|Current:integer|Ready:integer|Age|Containers*|Images*|Selector*",
+    ),
+    ("apps", "statefulsets", "Name|Ready|Age|Containers*|Images*"),
+    ("autoscaling", "horizontalpodautoscalers", "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age"),
+    (
+        "batch",
+        "cronjobs",
+        "Name|Schedule|Timezone|Suspend:boolean|Active:integer|Last Schedule|Age|Containers*|Images*|Selector*",
+    ),
+    ("batch", "jobs", "Name|Status|Completions|Duration|Age|Containers*|Images*|Selector*"),
+    ("networking.k8s.io", "ingressclasses", "Name|Controller|Parameters|Age"),
+    ("networking.k8s.io", "ingresses", "Name|Class|Hosts|Address|Ports|Age"),
+    ("networking.k8s.io", "networkpolicies", "Name|Pod-Selector|Age"),
+    ("policy", "poddisruptionbudgets", "Name|Min Available|Max Unavailable|Allowed Disruptions:integer|Age"),
+    ("rbac.authorization.k8s.io", "clusterrolebindings", "Name|Role|Age|Users*|Groups*|ServiceAccounts*"),
+    ("rbac.authorization.k8s.io", "rolebindings", "Name|Role|Age|Users*|Groups*|ServiceAccounts*"),
+    (
+        "storage.k8s.io",
+        "storageclasses",
+        "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion|Age",
+    ),
+    ("storage.k8s.io", "volumeattributesclasses", "Name|DriverName|Age"),
+    ("storage.k8s.io", "volumeattachments", "Name|Attacher|PV|Node|Attached:boolean|Age"),
+    ("storage.k8s.io", "csinodes", "Name|Drivers:integer|Age"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "Name|Webhooks:integer|Age"),
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations", "Name|Webhooks:integer|Age"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", "Name|Validations:integer|ParamKind|Age"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", "Name|PolicyName|ParamRef|Age"),
+    (
+        "scheduling.k8s.io",
+        "priorityclasses",
+        "Name|Value:integer|Global-Default:boolean|Age|PreemptionPolicy",
+    ),
+    ("coordination.k8s.io", "leases", "Name|Holder|Age"),
+    ("node.k8s.io", "runtimeclasses", "Name|Handler|Age"),
+    ("discovery.k8s.io", "endpointslices", "Name|AddressType|Ports|Endpoints|Age"),
+    ("apiregistration.k8s.io", "apiservices", "Name|Service|Available|Age"),
 ];
 
-pub(super) fn headings(_resource: &Resource) -> &'static [Heading] {
-    DEFAULT
+/// What a kind without columns of its own has.
+const DEFAULT: &str = "Name|Created At:date";
+
+pub(super) fn headings(resource: &Resource) -> Vec<Heading> {
+    let found = HEADINGS.iter().find(|(group, plural, _)| resource.is(group, plural));
+    found.map_or(DEFAULT, |(.., headings)| headings).split('|').map(heading).collect()
 }
 
-pub(super) fn cells(_resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
-    vec![object["metadata"]["name"].clone(), json!(age(object, now))]
+fn heading(text: &'static str) -> Heading {
+    let (text, kind) = text.split_once(':').unwrap_or((text, "string"));
+    let (name, priority) = text.strip_suffix('*').map_or((text, 0), |name| (name, 1));
+    Heading { name, kind, format: if name == "Name" { "name" } else { "" }, priority }
 }
 
-/// How long ago an object was created, as kubectl writes it.
-fn age(object: &Value, now: Timestamp) -> String {
-    let created =
-        object["metadata"]["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
-    created.map_or("<unknown>".to_owned(), |created| {
-        crate::schema::columns::human_duration(now.as_second() - created.as_second())
-    })
+pub(super) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
+    let look = Look { object, now };
+    let mut cells = match (resource.group.as_str(), resource.plural.as_str()) {
+        (_, "events") => return cells::event(&look),
+        ("", "pods") => pods::cells(&look),
+        ("", "configmaps") => vec![look.count(&["data", "binaryData"]), look.age()],
+        ("", "secrets") => vec![look.text("type"), look.count(&["data"]), look.age()],
+        ("", "namespaces") => vec![look.text("status.phase"), look.age()],
+        ("", "serviceaccounts") => vec![look.age()],
+        ("", "services") => cells::service(&look),
+        ("", "endpoints") => vec![cells::endpoints(&look), look.age()],
+        ("", "nodes") => cells::node(&look),
+        ("", "persistentvolumeclaims") => cells::claim(&look),
+        ("", "persistentvolumes") => cells::volume(&look),
+        ("", "resourcequotas") => cells::quota(&look),
+        ("", "podtemplates") => {
+            let (names, images) = look.containers("template.spec.containers");
+            vec![names, images, look.labels("template.metadata.labels")]
+        }
+        ("", "replicationcontrollers") | ("apps", "replicasets") => cells::replicas(&look),
+        ("apps", "controllerrevisions") => vec![look.controller(), look.text("revision"), look.age()],
+        ("apps", "daemonsets") => cells::daemons(&look),
+        ("apps", "deployments") => cells::deployment(&look),
+        ("apps", "statefulsets") => cells::stateful(&look),
+        ("autoscaling", "horizontalpodautoscalers") => cells::autoscaler(&look),
+        ("batch", "cronjobs") => cells::cron(&look),
+        ("batch", "jobs") => cells::job(&look),
+        ("networking.k8s.io", "ingressclasses") => {
+            let parameters = look.or_none(&match look.string("spec.parameters.kind").as_str() {
+                "" => String::new(),
+                kind => format!("{kind}/{}", look.string("spec.parameters.name")),
+            });
+            vec![look.text("spec.controller"), parameters, look.age()]
+        }
+        ("networking.k8s.io", "ingresses") => cells::ingress(&look),
+        ("networking.k8s.io", "networkpolicies") => vec![look.selector("spec.podSelector"), look.age()],
+        ("policy", "poddisruptionbudgets") => cells::disruption(&look),
+        ("rbac.authorization.k8s.io", "clusterrolebindings" | "rolebindings") => cells::binding(&look),
+        ("storage.k8s.io", "storageclasses") => cells::storage_class(&look),
+        ("storage.k8s.io", "volumeattributesclasses") => vec![look.text("driverName"), look.age()],
+        ("storage.k8s.io", "volumeattachments") => vec![
+            look.text("spec.attacher"),
+            look.text("spec.source.persistentVolumeName"),
+            look.text("spec.nodeName"),
+            json!(look.at("status.attached").and_then(Value::as_bool).unwrap_or_default()),
+            look.age(),
+        ],
+        ("storage.k8s.io", "csinodes") => vec![look.length("spec.drivers"), look.age()],
+        ("admissionregistration.k8s.io", plural) => cells::admission(&look, plural),
+        ("scheduling.k8s.io", "priorityclasses") => vec![
+            look.number("value"),
+            json!(look.at("globalDefault").and_then(Value::as_bool).unwrap_or_default()),
+            look.age(),
+            look.text("preemptionPolicy"),
+        ],
+        ("coordination.k8s.io", "leases") => vec![look.text("spec.holderIdentity"), look.age()],
+        ("node.k8s.io", "runtimeclasses") => vec![look.text("handler"), look.age()],
+        ("discovery.k8s.io", "endpointslices") => cells::slice(&look),
+        ("apiregistration.k8s.io", "apiservices") => vec![json!("Local"), json!("True"), look.age()],
+        _ => vec![look.at("metadata.creationTimestamp").cloned().unwrap_or_default()],
+    };
+    cells.insert(0, look.text("metadata.name"));
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resources::Registry;
+
+    #[test]
+    fn every_row_has_as_many_cells_as_headings() {
+        let registry = Registry::builtin();
+        let now = Timestamp::from_second(1_767_225_600).unwrap();
+        for resource in registry.all() {
+            let object = json!({"metadata": {"name": "a", "creationTimestamp": "2025-12-31T23:00:00Z"}});
+            let (headings, cells) = (headings(resource), cells(resource, &object, now));
+            assert_eq!(headings.len(), cells.len(), "{}/{}", resource.group, resource.plural);
+        }
+    }
 }

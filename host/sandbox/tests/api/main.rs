@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 mod apply;
 mod basics;
+mod lifecycle;
+mod watching;
 
 /// A client with a fixed clock.
 pub struct Client {

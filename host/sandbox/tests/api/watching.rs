@@ -1,0 +1,128 @@
+//! Watches.
+
+use super::lifecycle::{THINGS, definition, thing};
+use super::{CONFIGS, Client, config};
+use bytes::Bytes;
+use evenkeel_sandbox::{ApiBody, Cut};
+use http_body::Body;
+use serde_json::{Value, json};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+/// An open watch, read as far as there is something.
+struct Watch(Pin<Box<ApiBody>>);
+
+impl Watch {
+    fn open(client: &Client, path: &str) -> Watch {
+        let request = http::Request::builder().uri(path).body(Bytes::new()).unwrap();
+        Watch(Box::pin(client.sandbox.service().answer(request).into_body()))
+    }
+
+    /// What came, as `TYPE name@relative-revision`; `END` where the stream ended.
+    fn read(&mut self) -> Vec<Value> {
+        let mut context = Context::from_waker(Waker::noop());
+        let mut events = Vec::new();
+        loop {
+            match self.0.as_mut().poll_frame(&mut context) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    let data = frame.into_data().unwrap();
+                    let lines = data.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                    events.extend(lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()));
+                }
+                Poll::Ready(_) => {
+                    events.push(json!({"type": "END"}));
+                    return events;
+                }
+                Poll::Pending => return events,
+            }
+        }
+    }
+
+    fn names(&mut self) -> Vec<String> {
+        let events = self.read();
+        let shown = events.iter().map(|event| {
+            let name = event["object"]["metadata"]["name"].as_str().unwrap_or_default();
+            format!("{} {name}", event["type"].as_str().unwrap()).trim().to_owned()
+        });
+        shown.collect()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_shows_what_is_there_and_then_what_happens() {
+    let client = Client::new();
+    client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    let mut watch = Watch::open(&client, &format!("{CONFIGS}?watch=1"));
+    assert_eq!(watch.names(), ["ADDED a"]);
+    client.ok("POST", CONFIGS, "", &config("b", json!({})));
+    client.ok("PATCH", &format!("{CONFIGS}/a"), "merge", &json!({"data": {"x": "1"}}));
+    client.ok("DELETE", &format!("{CONFIGS}/b"), "", &Value::Null);
+    assert_eq!(watch.names(), ["ADDED b", "MODIFIED a", "DELETED b"]);
+    client.sandbox.cut_watches(&Cut::default());
+    assert_eq!(watch.names(), ["END"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_selector_turns_changes_into_arrivals_and_departures() {
+    let client = Client::new();
+    client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    let mut watch = Watch::open(&client, &format!("{CONFIGS}?watch=1&labelSelector=on"));
+    let label = |value: Value| json!({"metadata": {"labels": {"on": value}}});
+    client.ok("PATCH", &format!("{CONFIGS}/a"), "merge", &label(json!("yes")));
+    client.ok("PATCH", &format!("{CONFIGS}/a"), "merge", &label(json!("still")));
+    client.ok("PATCH", &format!("{CONFIGS}/a"), "merge", &label(Value::Null));
+    client.ok("DELETE", &format!("{CONFIGS}/a"), "", &Value::Null);
+    assert_eq!(watch.names(), ["ADDED a", "MODIFIED a", "DELETED a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_goes_on_from_a_revision_unless_it_is_forgotten() {
+    let client = Client::new();
+    let made = client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    let revision = made["metadata"]["resourceVersion"].as_str().unwrap();
+    client.ok("POST", CONFIGS, "", &config("b", json!({})));
+    let path = format!("{CONFIGS}?watch=1&resourceVersion={revision}");
+    assert_eq!(Watch::open(&client, &path).names(), ["ADDED b"]);
+    client.sandbox.cut_watches(&Cut { expire: true, ..Cut::default() });
+    let events = Watch::open(&client, &path).read();
+    assert_eq!(events[0]["object"]["reason"], "Expired");
+    assert_eq!((&events[0]["object"]["code"], &events[1]["type"]), (&json!(410), &json!("END")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn initial_events_end_with_a_bookmark() {
+    let client = Client::new();
+    client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    let query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
+    let events = Watch::open(&client, &format!("{CONFIGS}?{query}")).read();
+    assert_eq!(events[0]["type"], "ADDED");
+    assert_eq!(events[1]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"], "true");
+}
+
+#[tokio::test(start_paused = true)]
+async fn bookmarks_come_by_the_minute_and_the_timeout_ends_the_watch() {
+    let client = Client::new();
+    let mut watch =
+        Watch::open(&client, &format!("{CONFIGS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=90"));
+    assert_eq!(watch.names(), Vec::<String>::new());
+    tokio::time::advance(std::time::Duration::from_secs(61)).await;
+    assert_eq!(watch.names(), ["BOOKMARK"]);
+    tokio::time::advance(std::time::Duration::from_secs(30)).await;
+    assert_eq!(watch.names(), ["END"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_metadata_shows_nothing_else() {
+    let client = Client::new();
+    client.ok("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "", &definition());
+    client.ok("POST", THINGS, "", &thing("a", json!({"size": 5})));
+    let request = http::Request::builder()
+        .uri(format!("{THINGS}?watch=1"))
+        .header("accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
+        .body(Bytes::new())
+        .unwrap();
+    let mut watch = Watch(Box::pin(client.sandbox.service().answer(request).into_body()));
+    let event = watch.read().remove(0);
+    assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
+    assert_eq!((event["object"].get("spec"), &event["object"]["metadata"]["name"]), (None, &json!("a")));
+}
