@@ -2,11 +2,12 @@
 
 mod decode;
 mod defaults;
+mod pods;
 pub(crate) mod quantity;
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::field_error::FieldError;
 use super::names::NameRule;
@@ -33,12 +34,57 @@ impl Native {
     }
 
     pub(crate) fn default(&self, body: &mut Value) {
-        defaults::apply(&self.group, &self.kind, body);
+        defaults::apply(&self.group, &self.kind, body, &self.schema);
+        decode::drop_nulls(body);
     }
 
-    pub(crate) fn prepare_create(&self, _body: &mut Value) {}
+    /// Whether the status is a subresource: its authors are controllers.
+    fn has_status(&self) -> bool {
+        let answers = matches!(self.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io");
+        !answers && self.schema.property("status").is_some()
+    }
 
-    pub(crate) fn prepare_update(&self, _body: &mut Value, _old: &Value) {}
+    pub(crate) fn prepare_create(&self, body: &mut Value) {
+        let Some(fields) = body.as_object_mut() else { return };
+        if self.has_status() {
+            fields.remove("status");
+        }
+        if self.is("", "Namespace") {
+            if !body["spec"].is_object() {
+                body["spec"] = json!({});
+            }
+            let finalizers = body["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
+            if !finalizers.contains(&json!("kubernetes")) {
+                body["spec"]["finalizers"] = [finalizers, vec![json!("kubernetes")]].concat().into();
+            }
+        }
+        self.default(body);
+    }
+
+    pub(crate) fn prepare_update(&self, body: &mut Value, old: &Value) {
+        if !self.has_status() {
+            return;
+        }
+        let Some(fields) = body.as_object_mut() else { return };
+        match old.get("status") {
+            Some(status) => fields.insert("status".to_owned(), status.clone()),
+            None => fields.remove("status"),
+        };
+        if self.is("", "Namespace") {
+            if let Some(finalizers) = old["spec"].get("finalizers") {
+                body["spec"]["finalizers"] = finalizers.clone();
+            }
+        }
+        if self.is("apiextensions.k8s.io", "CustomResourceDefinition") {
+            let versions = body["spec"]["versions"].as_array().into_iter().flatten();
+            let storage =
+                versions.clone().find(|version| version["storage"] == true).map(|one| one["name"].clone());
+            let stored = body["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
+            if let Some(storage) = storage.filter(|storage| !stored.contains(storage)) {
+                body["status"]["storedVersions"] = [stored, vec![storage]].concat().into();
+            }
+        }
+    }
 
     fn is(&self, group: &str, kind: &str) -> bool {
         self.group == group && self.kind == kind

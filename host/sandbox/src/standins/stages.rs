@@ -402,13 +402,17 @@ mod tests {
     fn a_mistake_is_shown_with_its_place() {
         check(
             "stages:\n- name: a\n  kind: {apiVersion: v1, kind: Pod}\n  wen: []\n  next: []\n",
-            expect![""],
+            expect![
+                "my.stages.yaml:4:3: line 4 column 3: unknown field `wen`, expected one of name, kind, when, after, next"
+            ],
         );
         check(
             "stages:\n- name: a\n  kind: {apiVersion: v1, kind: Pod}\n  next:\n  - jump: {}\n",
-            expect![""],
+            expect![
+                "my.stages.yaml:5:5: line 5 column 5: unknown variant `jump`, expected one of status, create, delete, finalizers, event, patch"
+            ],
         );
-        check("stages: [\n", expect![""]);
+        check("stages: [\n", expect!["my.stages.yaml:1:9: line 1 column 9: unclosed bracket '['"]);
     }
 
     #[test]
@@ -418,10 +422,26 @@ mod tests {
                 "stages:\n- name: a\n  kind: {{apiVersion: v1, kind: Pod}}\n  when: [{when}]\n  next: []\n"
             )
         };
-        check(&stage("{path: .a}"), expect![""]);
-        check(&stage("{path: .a, is: absent, in: [b]}"), expect![""]);
-        check(&stage("{path: '.a[', is: absent}"), expect![""]);
-        check(&stage("{path: '{{ .a', is: absent}"), expect![""]);
+        check(
+            &stage("{path: .a}"),
+            expect![[
+                r#"my.stages.yaml: stage "a": a condition needs `is`, `in`, `not-in`, `has` or `lacks`"#
+            ]],
+        );
+        check(
+            &stage("{path: .a, is: absent, in: [b]}"),
+            expect![[
+                r#"my.stages.yaml: stage "a": a condition has one of `is`, `in`, `not-in`, `has` and `lacks`"#
+            ]],
+        );
+        check(
+            &stage("{path: '.a[', is: absent}"),
+            expect![[r#"my.stages.yaml: stage "a": expected an index at character 3 of ".a[""#]],
+        );
+        check(
+            &stage("{path: '{{ .a', is: absent}"),
+            expect![[r#"my.stages.yaml: stage "a": a hole is not closed in "{{ .a""#]],
+        );
         check(&stage("{path: .a, is: absent}"), expect!["1 stages"]);
     }
 }

@@ -23,6 +23,18 @@ pub(crate) fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String>
     Ok(unknown)
 }
 
+/// Drops nulls, which Go's encoder never writes for fields of ours; looking for a field that is not there leaves them.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, field| !field.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
 fn kind_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
