@@ -35,10 +35,6 @@ impl Answered {
     }
 }
 
-/// A kind of which a watch has yet to be in step.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NotInStep(pub(crate) Gvk);
-
 impl Seen {
     pub(crate) fn answer(&self) -> Answer {
         match self {
@@ -75,7 +71,7 @@ impl Seen {
 }
 
 /// Has what a query needs watched, no wider than the grant: a permission to get without one to list watches single
-/// objects, and a grant of some namespaces never looks past them.
+/// objects, and a grant of some namespaces is looked into namespace by namespace.
 pub(crate) fn want(cluster: &Cluster, grant: &Grant, query: &Query) {
     let Some(need) = Need::of(query) else { return };
     let scope = widest(grant, &need.gvk, &need.scope);
@@ -93,27 +89,45 @@ fn widest(grant: &Grant, gvk: &Gvk, need: &Scope) -> Scope {
     if !grant.may_list(gvk) {
         return need.clone();
     }
-    match (grant.namespaces(), need) {
-        (None, _) => Scope::All,
-        (Some(_), Scope::Object(ObjectRef { namespace: Some(namespace), .. })) => Scope::Namespace(Arc::clone(namespace)),
-        (Some(_), Scope::All | Scope::Namespace(_) | Scope::Object(_)) => need.clone(),
+    let by_name = names(grant).is_some();
+    match need {
+        Scope::Object(ObjectRef { namespace: Some(namespace), .. }) if by_name => Scope::Namespace(Arc::clone(namespace)),
+        Scope::All | Scope::Namespace(_) | Scope::Object(_) if by_name => need.clone(),
+        Scope::All | Scope::Namespace(_) | Scope::Object(_) => Scope::All,
     }
 }
 
-/// What the caches say to a `get` or a `list`; none for a query that is not for them.
-pub(crate) fn look(cluster: &Cluster, query: &Query) -> Option<Result<Seen, NotInStep>> {
-    match query {
-        Query::Get(get) => Some(match cluster.get_at(&get.object, Depth::of_view(&get.view)) {
-            Lookup::Found(object) => Ok(Seen::Object(Some(object))),
-            Lookup::Absent => Ok(Seen::Object(None)),
-            Lookup::Unserved => Ok(Seen::Unserved),
-            Lookup::NotSynced => Err(NotInStep(get.object.gvk.clone())),
-        }),
-        Query::List(list) => Some(match cluster.list(list) {
-            ListLookup::Found(objects) => Ok(Seen::Objects(objects)),
-            ListLookup::Unserved => Ok(Seen::Unserved),
-            ListLookup::NotSynced => Err(NotInStep(list.gvk.clone())),
-        }),
-        Query::Clock | Query::External(_) => None,
+/// What of a controller's primaries is watched.
+pub(crate) fn primary_scopes(grant: &Grant) -> Vec<Scope> {
+    match names(grant) {
+        Some(names) => names.into_iter().map(|name| Scope::Namespace(name.into())).collect(),
+        None => vec![Scope::All],
     }
+}
+
+/// The namespaces of a grant, where it gives their very names.
+fn names(grant: &Grant) -> Option<Vec<&str>> {
+    let globs = grant.namespaces()?;
+    let names: Vec<_> = globs.iter().map(|glob| glob.as_str()).collect();
+    names.iter().all(|name| !name.contains(['*', '?', '['])).then_some(names)
+}
+
+/// What the caches say to a `get` or a `list`, or which watch has yet to be in step; none for a query that is not
+/// for them.
+pub(crate) fn look(cluster: &Cluster, query: &Query) -> Option<Result<Seen, Need>> {
+    let seen = match query {
+        Query::Get(get) => match cluster.get_at(&get.object, Depth::of_view(&get.view)) {
+            Lookup::Found(object) => Seen::Object(Some(object)),
+            Lookup::Absent => Seen::Object(None),
+            Lookup::Unserved => Seen::Unserved,
+            Lookup::NotSynced => return Some(Err(Need::of(query)?)),
+        },
+        Query::List(list) => match cluster.list(list) {
+            ListLookup::Found(objects) => Seen::Objects(objects),
+            ListLookup::Unserved => Seen::Unserved,
+            ListLookup::NotSynced => return Some(Err(Need::of(query)?)),
+        },
+        Query::Clock | Query::External(_) => return None,
+    };
+    Some(Ok(seen))
 }

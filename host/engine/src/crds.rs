@@ -1,7 +1,7 @@
 //! The kinds that a plugin brings along: applied before its watches start, and waited for until they are served.
 
 use evenkeel_cluster::Served;
-use evenkeel_core::admit::Write;
+use crate::shim::admit::Write;
 use evenkeel_core::contract::{Gvk, Json, ObjectRef};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};

@@ -33,6 +33,16 @@ pub trait Loader: Send + Sync {
     fn load<'a>(&'a self, wasm: Vec<u8>) -> LoaderFuture<'a>;
 }
 
+impl<F, L> Loader for F
+where
+    F: Fn(Vec<u8>) -> L + Send + Sync,
+    L: Future<Output = Result<Arc<dyn Guest>, LoaderError>> + Send + 'static,
+{
+    fn load(&self, wasm: Vec<u8>) -> LoaderFuture<'_> {
+        Box::pin(self(wasm))
+    }
+}
+
 /// Why a component does not load.
 pub type LoaderError = Box<dyn std::error::Error + Send + Sync>;
 

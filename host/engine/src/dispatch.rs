@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use evenkeel_cluster::{CacheEvent, Scope};
+use evenkeel_cluster::{CacheEvent, ListLookup, Scope};
 use evenkeel_core::contract::{Gvk, ListQuery, ObjectRef};
 use evenkeel_core::deps::Change;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::queue::Priority;
-use evenkeel_core::record::Trigger;
+use crate::shim::record::Trigger;
 
+use crate::answers::primary_scopes;
 use crate::keys::{ControllerId, Key, Wait};
 use crate::paused::is_paused;
 use crate::shared::Shared;
@@ -46,8 +47,8 @@ fn primary_changed(state: &mut State, change: &Change) {
 }
 
 fn primary_is(state: &mut State, controller: ControllerId, change: &Change, new: &CachedObject) {
-    let Some((_, plan)) = state.plan(controller) else { return };
-    if !plan.selector.matches(&new.head().labels) {
+    let Some((loaded, plan)) = state.plan(controller) else { return };
+    if !loaded.looks_after(plan, new) {
         // It may have matched before: then it is somebody else's now.
         if let Some(key) = state.keys.find(controller, &change.object) {
             state.forget(key);
@@ -131,30 +132,30 @@ impl Shared {
         }
     }
 
-    /// The primaries of a controller in the caches; none where its watch is not in step.
+    /// The primaries of a controller in the caches; none where it is gone.
     fn primaries_of(&self, controller: ControllerId) -> Option<Vec<Arc<CachedObject>>> {
-        let scopes = {
+        let (loaded, index) = {
             let state = self.state();
-            let (loaded, plan) = state.plan(controller)?;
-            (plan.spec.clone(), loaded.grant.namespaces().map(<[_]>::to_vec))
+            let index = state.controllers.get(&controller)?.index;
+            (Arc::clone(state.plan(controller)?.0), index)
         };
-        let (spec, namespaces) = scopes;
+        let plan = loaded.controllers.get(index)?;
         let mut found = Vec::new();
-        let each = match namespaces {
-            Some(namespaces) => namespaces.into_iter().map(Some).collect(),
-            None => vec![None],
-        };
-        for namespace in each {
+        for scope in primary_scopes(&loaded.grant) {
+            let namespace = match scope {
+                Scope::Namespace(namespace) => Some(namespace),
+                Scope::All | Scope::Object(_) => None,
+            };
             let query = ListQuery {
-                gvk: spec.primary.clone(),
-                namespace: namespace.map(|namespace| namespace.as_str().into()),
-                labels: spec.labels.clone(),
+                gvk: plan.spec.primary.clone(),
+                namespace,
+                labels: plan.spec.labels.clone(),
                 fields: vec![],
                 controlled_by: None,
                 view: vec![],
             };
-            if let evenkeel_cluster::ListLookup::Found(objects) = self.cluster.list(&query) {
-                found.extend(objects);
+            if let ListLookup::Found(objects) = self.cluster.list(&query) {
+                found.extend(objects.into_iter().filter(|object| loaded.looks_after(plan, object)));
             }
         }
         Some(found)

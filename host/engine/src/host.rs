@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ClusterOptions, Depth, Scope};
+use evenkeel_cluster::{Cluster, ClusterOptions, Depth};
 use evenkeel_core::contract::ObjectRef;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::limits::Limits;
-use evenkeel_core::queue::Priority;
-use evenkeel_core::record::{PassRecord, Trigger};
+use crate::shim::record::{PassRecord, Trigger};
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
+use crate::answers::primary_scopes;
 use crate::clock::{Clock, SystemClock};
 use crate::crds;
 use crate::faults::Faults;
@@ -147,7 +147,7 @@ impl Host {
             (before, controllers)
         };
         for (plan, id) in loaded.controllers.iter().zip(controllers) {
-            for scope in self.shared.primary_scopes(&loaded) {
+            for scope in primary_scopes(&loaded.grant) {
                 self.shared.cluster.want(&plan.spec.primary, scope, Depth::Whole);
             }
             // The caches may have them already, for another plugin.
@@ -187,7 +187,7 @@ impl Host {
     /// Has one object considered. Tells whether there is such a plugin with such a controller.
     pub fn enqueue(&self, plugin: &str, controller: &str, object: &ObjectRef) -> bool {
         let trigger = Trigger::Enqueued { by: object.clone() };
-        self.shared.enqueue(plugin, controller, object, trigger, Priority::Change)
+        self.shared.enqueue(plugin, controller, object, trigger)
     }
 
     /// Whether no pass runs or could run now, and nothing that the host was told of is still to be looked at.
@@ -210,6 +210,10 @@ impl Host {
         self.shared.journal.subscribe()
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// The caches and the way to the API server.
     pub fn cluster(&self) -> &Cluster {
         &self.shared.cluster
@@ -222,12 +226,5 @@ impl Host {
         self.tasks.lock().await.shutdown().await;
         self.shared.journal.flush();
         finished
-    }
-}
-
-impl Shared {
-    /// What of a plugin's primaries is watched.
-    pub(crate) fn primary_scopes(&self, loaded: &Loaded) -> Vec<Scope> {
-        crate::answers::granted_scopes(&loaded.grant)
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use evenkeel_core::record::PassRecord;
+use crate::shim::record::PassRecord;
 use tokio::sync::broadcast;
 
 pub use self::file::{Skipped, read};
@@ -97,7 +97,7 @@ impl Journal {
     }
 
     /// Keeps a record; never waits.
-    pub(crate) fn append(&self, record: PassRecord) {
+    pub fn append(&self, record: PassRecord) {
         let bytes = record.bytes();
         let record = Arc::new(record);
         {

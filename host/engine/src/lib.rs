@@ -1,1 +1,35 @@
-//! The loop of the Evenkeel host: queue, workers, controllers, journal.
+//! The loop of the Evenkeel host.
+//!
+//! Cache events find the keys that must look again (`dispatch`), workers take them from the queue (`shared`), a look
+//! at a key goes from the answers known in advance to a conclusion that was carried out (`worker`), and what follows
+//! is remembered (`settle`). Decisions are made in `evenkeel-core`; the API server is reached through
+//! `evenkeel-cluster`; nothing here knows what a plugin is made of.
+//!
+//! Time is tokio's: on a paused runtime the whole host runs on virtual time.
+
+mod answers;
+pub mod clock;
+mod crds;
+pub mod directory;
+mod dispatch;
+pub mod faults;
+mod health;
+pub mod host;
+pub mod journal;
+mod keys;
+mod limits;
+mod notes;
+mod paused;
+pub mod plugin;
+pub mod provider;
+mod report;
+mod settle;
+mod shared;
+mod shim;
+mod state;
+pub mod status;
+mod worker;
+
+pub use shim::record::PassRecord;
+pub use host::{Host, HostOptions};
+pub use paused::PAUSED;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::contract::{Controller, Json, Manifest, Permission, Verb};
 use evenkeel_core::grant::Grant;
 use evenkeel_core::guest::Guest;
-use evenkeel_core::manifest::{self, ManifestFault};
+use crate::shim::manifest::{self, ManifestFault};
 use evenkeel_core::memo::Digester;
 use evenkeel_core::names::field_manager;
 use evenkeel_core::object::CachedObject;
@@ -14,7 +14,7 @@ use evenkeel_core::view::View;
 use serde_json::Value;
 
 /// What the operator says about a plugin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginSettings {
     /// Its settings, as JSON text; `{}` where there is nothing to say.
     pub config: Json,
@@ -130,6 +130,11 @@ impl Loaded {
 
     pub(crate) fn name(&self) -> &str {
         &self.guest.manifest().name
+    }
+
+    /// Whether it is the same version with the same settings.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.guest.digest() == other.guest.digest() && self.settings == other.settings
     }
 
     /// Whether a controller of it looks after this object.

@@ -8,7 +8,7 @@ use evenkeel_core::fingerprint::mix;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::Priority;
-use evenkeel_core::record::Trigger;
+use crate::shim::record::Trigger;
 use evenkeel_core::retry::{self, Retry};
 
 use crate::keys::{Entry, Key, Memo, Wait};
@@ -258,7 +258,9 @@ impl Settling<'_> {
         let seed = self.shared.seed ^ self.key().serial();
         self.entry(|entry| entry.resync_at = resync.map(|every| now + jittered(every, mix(seed, steps))));
         let Some(entry) = self.state.keys.get(self.key()) else { return };
-        let (requeue_at, resync_at) = (entry.requeue_at, entry.resync_at);
+        // A key that backs off is not to be run sooner by a sweep.
+        let backs_off = entry.failure.is_some() && entry.rejected.is_none();
+        let (requeue_at, resync_at) = (entry.requeue_at, entry.resync_at.filter(|_| !backs_off));
         if let Some(at) = requeue_at {
             self.state.enqueue_at(self.key(), Trigger::Requeue, Priority::Retry, at);
         }

@@ -7,6 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_cluster::{CacheEvent, Cluster};
+use evenkeel_core::breaker::Turn;
+use evenkeel_core::contract::ObjectRef;
+use evenkeel_core::limits::Limits;
+use evenkeel_core::queue::Priority;
+use crate::shim::record::Trigger;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -15,7 +20,7 @@ use crate::dispatch::dispatch;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::provider::Providers;
-use crate::state::State;
+use crate::state::{State, Taken};
 use crate::worker;
 
 /// The host without its tasks.
@@ -26,6 +31,7 @@ pub(crate) struct Shared {
     pub(crate) faults: Option<Arc<dyn Faults>>,
     pub(crate) journal: Journal,
     pub(crate) seed: u64,
+    pub(crate) limits: Limits,
     pub(crate) install_crds: bool,
     start: Instant,
     state: Mutex<State>,
@@ -50,6 +56,7 @@ impl Shared {
         faults: Option<Arc<dyn Faults>>,
         journal: Journal,
         seed: u64,
+        limits: Limits,
         install_crds: bool,
     ) -> Self {
         Self {
@@ -59,6 +66,7 @@ impl Shared {
             faults,
             journal,
             seed,
+            limits,
             install_crds,
             start: Instant::now(),
             state: Mutex::default(),
@@ -114,6 +122,63 @@ impl Shared {
             event
         })
         .await
+    }
+
+    pub(crate) fn normalised(&self) -> crate::shim::admit::Answered {
+        crate::shim::admit::Answered
+    }
+
+    /// Returns once no pass runs.
+    pub(crate) async fn at_rest(&self) {
+        loop {
+            let rested = self.rested.notified();
+            tokio::pin!(rested);
+            // Heard from before the look, so that none is missed.
+            rested.as_mut().enable();
+            if self.state().running == 0 {
+                return;
+            }
+            rested.await;
+        }
+    }
+
+    /// Whether a key may call its plugin now, or wakes too often.
+    pub(crate) fn may_run(&self, taken: &Taken) -> bool {
+        if matches!(taken.trigger, Trigger::Retry) {
+            // It is slowed down by its back-off.
+            return true;
+        }
+        let now = self.now();
+        let mut state = self.state();
+        let Some(entry) = state.keys.get_mut(taken.key) else { return true };
+        if entry.breaker.is_at_rest(now) {
+            entry.wakers.clear();
+        }
+        match entry.breaker.turn(now) {
+            Turn::Run => {
+                entry.slowed_until = None;
+                true
+            }
+            Turn::SlowedUntil(until) => {
+                if entry.slowed_until.is_none() {
+                    let woken_by = entry.wakers.most().map(ToString::to_string).unwrap_or_default();
+                    tracing::warn!(object = %taken.object, woken_by, "key slowed down, as it wakes too often");
+                }
+                entry.slowed_until = Some(until);
+                false
+            }
+        }
+    }
+
+    /// Has an object of a controller looked at; tells whether there is such a controller.
+    pub(crate) fn enqueue(&self, plugin: &str, controller: &str, object: &ObjectRef, trigger: Trigger) -> bool {
+        let mut state = self.state();
+        let Some(id) = state.controller_named(plugin, controller) else { return false };
+        let (key, _) = state.keys.intern(id, object);
+        state.enqueue(key, trigger, Priority::Change);
+        drop(state);
+        self.wake();
+        true
     }
 
     /// Takes events in, and wakes the workers when a timer is due, for ever.

@@ -13,7 +13,7 @@ use evenkeel_core::memo::Digest;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::{Priority, Queue};
-use evenkeel_core::record::Trigger;
+use crate::shim::record::Trigger;
 
 use crate::health::Health;
 use crate::keys::{ControllerId, Entry, Key, Keys, Memo, Wait};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::contract::{Gvk, ObjectRef};
+use evenkeel_core::contract::{FailedPass, Gvk, ObjectRef};
 use serde::Serialize;
 
 /// A snapshot of the host; everything in it is sorted.
@@ -13,6 +13,8 @@ pub struct HostStatus {
     pub idle: bool,
     /// Whether every watch is up and every plugin acts.
     pub ready: bool,
+    /// Why it is not ready, a sentence a watch.
+    pub complaints: Vec<String>,
     /// Plugins by name.
     pub plugins: Vec<PluginStatus>,
     /// Watches by kind and scope.
@@ -124,6 +126,41 @@ pub struct WatchStatus {
     pub state: String,
     /// Whether it is up and in step.
     pub healthy: bool,
+    /// What the API server said last, where it was not what was hoped for.
+    pub trouble: Option<String>,
+}
+
+/// How one object of a controller stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyStatus {
+    /// What it waits for, if it does.
+    pub waits: Option<Waits>,
+    /// How its last pass failed, until one succeeds.
+    pub failure: Option<FailedPass>,
+    /// When its conclusion has it run again.
+    pub requeue_in: Option<Duration>,
+    /// When its controller has it run again.
+    pub resync_in: Option<Duration>,
+    /// Set where the breaker holds it back.
+    pub slowed: Option<Slowed>,
+}
+
+/// What a key waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "for")]
+pub enum Waits {
+    /// The watch of a kind to be in step.
+    Watch {
+        /// The kind.
+        gvk: Gvk,
+    },
+    /// An input other than the one that was rejected.
+    Input,
+    /// A grant that allows what it wants.
+    Grant,
+    /// Somebody to take the annotation away that pauses it.
+    Paused,
 }
 
 /// The queue.

@@ -2,9 +2,10 @@
 //! the reason why there is none.
 
 mod act;
+mod drift;
 mod evidence;
-pub(crate) mod look;
-pub(crate) mod prune;
+mod look;
+mod prune;
 mod world;
 
 use std::collections::BTreeSet;
@@ -16,7 +17,7 @@ use evenkeel_core::contract::{Action, Failure, FailureKind, Gvk, ObjectRef};
 use evenkeel_core::guest::CallError;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
-use evenkeel_core::record::PassRecord;
+use crate::shim::record::PassRecord;
 use futures::FutureExt;
 
 use self::look::Look;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use evenkeel_core::record::PassRecord;
+use crate::shim::record::PassRecord;
 
 use super::{FileOptions, JournalError};
 use crate::limits::{JOURNAL_LINE_BYTES_MAX, JOURNAL_QUEUE_MAX};

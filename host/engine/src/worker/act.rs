@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_cluster::{Depth, Need, Scope};
-use evenkeel_core::admit::{Admission, Verdict, Write, admit};
+use crate::shim::admit::{Verdict, Write};
 use evenkeel_core::contract::{Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query};
-use evenkeel_core::queue::Priority;
-use evenkeel_core::record::Trigger;
+use crate::shim::record::Trigger;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::target::ActionTarget;
@@ -116,7 +115,7 @@ impl Look<'_> {
             Action::Enqueue(enqueue) => {
                 let plugin = self.taken.loaded.name();
                 let trigger = Trigger::Enqueued { by: self.taken.object.clone() };
-                self.shared.enqueue(plugin, &enqueue.controller, &enqueue.object, trigger, Priority::Change);
+                self.shared.enqueue(plugin, &enqueue.controller, &enqueue.object, trigger);
                 Ok(None)
             }
             Action::External(operation) => self.shared.providers.perform(operation).await,
@@ -163,7 +162,9 @@ impl Look<'_> {
                 self.counted.skipped += 1;
                 Ok(Ok(current.map(|object| Arc::clone(object.json()))))
             }
-            Verdict::Deny(denial) => Err(self.denied_at(action, denial)),
+            Verdict::Fail(failure) => Ok(Err(failure)),
+            // What is not for the API server never comes here.
+            Verdict::Elsewhere => Ok(Ok(None)),
             Verdict::Send(write) => Ok(self.send(object, &write).await),
         }
     }

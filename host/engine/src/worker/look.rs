@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use evenkeel_cluster::{Depth, Lookup, Need, Scope};
+use crate::shim::admit::{Circumstances, Verdict, admit};
 use evenkeel_core::contract::{Action, Conclusion, Failure, ObjectRef, Observation, Query, Reply, Request};
 use evenkeel_core::grant::Denial;
 use evenkeel_core::guest::GuestReply;
@@ -12,12 +12,12 @@ use evenkeel_core::memo::{AnswerHash, Digest};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::pass::{Effect, Pass};
 use evenkeel_core::query::Prepared;
+use evenkeel_core::target::ActionTarget;
 use tokio::time::Instant;
 
 use super::world::Written;
-use super::{Concluded, Counted, Ended, Failed, Waiting};
+use super::{Close, Concluded, Counted, Ended, Failed, Waiting, drift};
 use crate::answers::{Answered, Seen, look, want};
-use crate::drift;
 use crate::keys::Kept;
 use crate::limits::PASSES_BEFORE_RELEARNING;
 use crate::notes::Notes;
@@ -78,8 +78,21 @@ impl<'a> Look<'a> {
         }
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+    /// What is left of it besides how it ended.
+    pub(super) fn close(self, _ended: &Ended) -> Close {
+        let primary_gone = self.primary.is_none();
+        Close { record: None, counted: self.counted, primary_gone }
+    }
+
+    /// What core says of an action: whether it goes to the API server, and as what.
+    pub(crate) fn admit(&self, target: &ActionTarget<'_>, seen: Option<&CachedObject>) -> Verdict {
+        let circumstances = Circumstances {
+            manager: &self.taken.plan().manager,
+            primary: self.primary.as_deref(),
+            seen,
+            answered: &self.shared.normalised(),
+        };
+        admit(target, &circumstances)
     }
 
     pub(super) async fn run(&mut self) -> Ended {
@@ -185,7 +198,8 @@ impl<'a> Look<'a> {
     /// Answers that were learned under another grant are not given; nor are any, once in a while, where some of them
     /// may be to questions that are no longer asked.
     fn forget_what_may_not_be_told(&mut self) {
-        if self.taken.padded_for.is_some_and(|passes| passes >= PASSES_BEFORE_RELEARNING) {
+        let many = self.answered.len() > self.shared.limits.queries_max;
+        if many || self.taken.padded_for.is_some_and(|passes| passes >= PASSES_BEFORE_RELEARNING) {
             self.answered.clear();
             self.padded = false;
         }

@@ -6,17 +6,17 @@ mod siblings;
 use std::sync::{Arc, PoisonError};
 
 use evenkeel_cluster::{Depth, Lookup, Need, Scope};
-use evenkeel_core::admit::Verdict;
+use crate::shim::admit::Verdict;
 use evenkeel_core::contract::{Action, Apply};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::target::ActionTarget;
 use serde_json::Value;
 
+use super::look::{Look, Stop};
 use crate::keys::{Kept, Memo};
-use crate::worker::look::{Look, Stop};
 
 /// Looks at everything that the remembered conclusion applied, and repairs what drifted.
-pub(crate) async fn repair(look: &mut Look<'_>) -> Result<(), Stop> {
+pub(super) async fn repair(look: &mut Look<'_>) -> Result<(), Stop> {
     let Some(memo) = look.taken.memo.clone() else { return Ok(()) };
     for kept in &memo.kept {
         if let Some(action) = drifted(look, kept)? {

@@ -1,0 +1,18 @@
+//! The semantics that must hold, each line of them a test: native plugins on the embedded Kubernetes, on virtual time.
+
+mod directory;
+mod drift;
+mod evidence;
+mod failures;
+mod journal;
+mod kinds;
+mod level;
+mod load;
+mod memo;
+mod pace;
+mod prune;
+mod shutdown;
+mod sight;
+mod support;
+mod swap;
+mod writes;
