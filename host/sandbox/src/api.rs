@@ -26,6 +26,10 @@ pub(crate) struct Call {
 /// Answers a request.
 pub(crate) fn answer(inner: &Arc<Inner>, request: Request<Bytes>) -> Response<ApiBody> {
     let (parts, body) = request.into_parts();
+    let body = match json_body(&parts.headers, body) {
+        Ok(body) => body,
+        Err(error) => return refusal(&error),
+    };
     let call = Call {
         method: parts.method,
         path: parts.uri.path().to_owned(),
@@ -56,6 +60,15 @@ pub(crate) fn answer(inner: &Arc<Inner>, request: Request<Bytes>) -> Response<Ap
         Path::Other => Ok(other(inner, &call)),
     };
     answer.unwrap_or_else(|error| refusal(&error))
+}
+
+/// A body in protobuf as JSON; any other as it is.
+fn json_body(headers: &HeaderMap, body: Bytes) -> Result<Bytes, ApiError> {
+    if crate::negotiate::content_type(headers) != crate::protobuf::MEDIA_TYPE || body.is_empty() {
+        return Ok(body);
+    }
+    let object = crate::protobuf::decode(&body).map_err(ApiError::bad_request)?;
+    Ok(Bytes::from(object.to_string()))
 }
 
 fn resource(inner: &Arc<Inner>, call: &Call, path: ResourcePath) -> Result<Response<ApiBody>, ApiError> {

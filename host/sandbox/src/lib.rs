@@ -23,6 +23,7 @@ mod listen;
 mod negotiate;
 mod openapi;
 mod patch;
+mod protobuf;
 mod request;
 mod resources;
 mod review;

@@ -97,9 +97,14 @@ pub(crate) fn content_type(headers: &HeaderMap) -> &str {
 /// Whether a body is YAML; 415 where it is neither that nor JSON.
 pub(crate) fn body_is_yaml(headers: &HeaderMap) -> Result<bool, ApiError> {
     match content_type(headers) {
-        "" | "application/json" => Ok(false),
+        // A protobuf body was turned into JSON before.
+        "" | "application/json" | crate::protobuf::MEDIA_TYPE => Ok(false),
         "application/yaml" => Ok(true),
-        _ => Err(ApiError::unsupported_media_type(&["application/json", "application/yaml"])),
+        _ => Err(ApiError::unsupported_media_type(&[
+            "application/json",
+            "application/yaml",
+            crate::protobuf::MEDIA_TYPE,
+        ])),
     }
 }
 

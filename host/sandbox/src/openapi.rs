@@ -4,12 +4,14 @@ use crate::api::{Call, json_value, not_found};
 use crate::body::ApiBody;
 use crate::sandbox::Inner;
 use crate::schema;
-use http::Response;
+use http::{Response, header};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-pub(crate) fn answer(inner: &Arc<Inner>, path: &str, _call: &Call) -> Response<ApiBody> {
+pub(crate) fn answer(inner: &Arc<Inner>, path: &str, call: &Call) -> Response<ApiBody> {
+    let accept = call.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match path {
+        "/openapi/v2" if accept.contains("proto-openapi") => version_2_protobuf(),
         "/openapi/v2" => json_value(json!({
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": "v1.35.4"},
@@ -19,6 +21,15 @@ pub(crate) fn answer(inner: &Arc<Inner>, path: &str, _call: &Call) -> Response<A
         "/openapi/v3" => json_value(index(inner)),
         _ => document(inner, path).unwrap_or_else(not_found),
     }
+}
+
+/// The empty version 2 document as protobuf, which kubectl asks for when version 3 does not know a kind.
+fn version_2_protobuf() -> Response<ApiBody> {
+    const DOCUMENT: &[u8] = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.35.4\x42\x00\x4a\x00";
+    let mut response = crate::api::json_bytes(200, DOCUMENT);
+    let kind = header::HeaderValue::from_static("application/com.github.proto-openapi.spec.v2.v1.0+protobuf");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
 }
 
 fn index(inner: &Arc<Inner>) -> Value {
