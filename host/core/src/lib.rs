@@ -4,6 +4,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::unwrap_used)]
 
+pub mod admit;
 pub mod canonical;
 pub mod contract;
 pub mod deps;
@@ -12,8 +13,10 @@ pub mod grant;
 pub mod guest;
 pub mod limits;
 pub mod memo;
+pub mod noop;
 pub mod names;
 pub mod object;
+pub mod pass;
 pub mod pointer;
 pub mod query;
 pub mod selector;

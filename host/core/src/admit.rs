@@ -1,0 +1,353 @@
+//! Whether an action goes to the API server, and as what; if not, why not. Does nothing itself.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::canonical::{canonical, same};
+use crate::contract::{Action, Apply, Event, Failure, FailureKind, Json, ObjectRef, Propagation};
+use crate::fingerprint::Fingerprint;
+use crate::limits::REMEMBERED_APPLIES_MAX;
+use crate::noop::{is_noop, owned_values};
+use crate::object::CachedObject;
+use crate::target::ActionTarget;
+
+/// A request to the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Create; one that exists is a conflict.
+    Create {
+        /// The object.
+        object: ObjectRef,
+        /// Its text.
+        body: Json,
+        /// The field manager.
+        manager: String,
+    },
+    /// Server-side apply.
+    Apply {
+        /// The object.
+        object: ObjectRef,
+        /// The fields to own.
+        body: Json,
+        /// The field manager.
+        manager: String,
+        /// Take over fields of others.
+        force: bool,
+        /// As in `status`; none for the object itself.
+        subresource: Option<&'static str>,
+    },
+    /// Delete, with preconditions.
+    Delete {
+        /// The object.
+        object: ObjectRef,
+        /// The UID that it must have.
+        uid: Option<String>,
+        /// The resourceVersion that it must have.
+        resource_version: Option<String>,
+        /// What becomes of its dependents.
+        propagation: Propagation,
+    },
+    /// A JSON merge patch; its guards (`metadata.uid`, `metadata.resourceVersion`) are part of it.
+    Patch {
+        /// The object.
+        object: ObjectRef,
+        /// The patch.
+        body: Json,
+        /// The field manager.
+        manager: String,
+        /// As in `status`; none for the object itself.
+        subresource: Option<&'static str>,
+    },
+    /// An Event.
+    Publish(Event),
+}
+
+/// Why an action is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkipReason {
+    /// It is so already.
+    AlreadySo,
+    /// The object is gone already.
+    AlreadyGone,
+    /// The object is being deleted already.
+    BeingDeleted,
+}
+
+/// What becomes of an action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes to the API server.
+    Send(Write),
+    /// It would change nothing.
+    Skip(SkipReason),
+    /// It cannot succeed as things stand.
+    Fail(Failure),
+    /// It does not concern the API server: the queue or a provider takes it.
+    Elsewhere,
+}
+
+/// What an action is judged by.
+#[derive(Clone, Copy, Debug)]
+pub struct Circumstances<'a> {
+    /// The controller's field manager.
+    pub manager: &'a str,
+    /// The primary of the pass; none once it is gone.
+    pub primary: Option<&'a CachedObject>,
+    /// The object that the action is about, as the cache has it; none where there is none.
+    pub seen: Option<&'a CachedObject>,
+    /// What the API server made of earlier applies.
+    pub answered: &'a Answered,
+}
+
+/// Judges an action.
+pub fn admit(target: &ActionTarget<'_>, circumstances: &Circumstances<'_>) -> Verdict {
+    let Some(object) = target.object() else { return Verdict::Elsewhere };
+    let manager = circumstances.manager.to_owned();
+    let seen = circumstances.seen;
+    match target.action() {
+        Action::Create(apply) => match body(target, apply, circumstances, None) {
+            Ok(body) => Verdict::Send(Write::Create { object: object.clone(), body: text(body), manager }),
+            Err(failure) => Verdict::Fail(failure),
+        },
+        Action::Apply(apply) => applying(target, object, apply, None, circumstances),
+        Action::ApplyStatus(apply) => match seen {
+            None => missing(object),
+            Some(_) => applying(target, object, apply, Some("status"), circumstances),
+        },
+        Action::Delete(deletion) => match seen {
+            None => Verdict::Skip(SkipReason::AlreadyGone),
+            // The one that is meant is gone; its successor is another object.
+            Some(seen) if deletion.uid.as_ref().is_some_and(|uid| *uid != seen.head().uid) => {
+                Verdict::Skip(SkipReason::AlreadyGone)
+            }
+            Some(seen) if seen.head().deleting => Verdict::Skip(SkipReason::BeingDeleted),
+            Some(seen) => Verdict::Send(Write::Delete {
+                object: object.clone(),
+                uid: Some(seen.head().uid.clone()),
+                resource_version: Some(seen.head().resource_version.clone()),
+                propagation: deletion.propagation,
+            }),
+        },
+        Action::AddFinalizer(finalizer) => match seen {
+            None => missing(object),
+            Some(seen) if has_finalizer(seen, &finalizer.name) => Verdict::Skip(SkipReason::AlreadySo),
+            Some(seen) if seen.head().deleting => {
+                let message = format!("{object} is being deleted: it takes no finalizer any more");
+                Verdict::Fail(Failure::new(FailureKind::Conflict, message))
+            }
+            Some(seen) => finalizers(object, seen, manager, |names| names.push(finalizer.name.clone())),
+        },
+        Action::RemoveFinalizer(finalizer) => match seen {
+            None => Verdict::Skip(SkipReason::AlreadyGone),
+            Some(seen) if !has_finalizer(seen, &finalizer.name) => Verdict::Skip(SkipReason::AlreadySo),
+            Some(seen) => finalizers(object, seen, manager, |names| names.retain(|name| *name != finalizer.name)),
+        },
+        Action::Patch(_) => match seen {
+            None => missing(object),
+            Some(seen) => patching(target, object, seen, manager),
+        },
+        Action::Publish(event) => Verdict::Send(Write::Publish(event.clone())),
+        Action::Enqueue(_) | Action::External(_) => Verdict::Elsewhere,
+    }
+}
+
+fn missing(object: &ObjectRef) -> Verdict {
+    Verdict::Fail(Failure::new(FailureKind::NotFound, format!("there is no {object}")))
+}
+
+fn text(body: Map<String, Value>) -> Json {
+    Value::Object(body).to_string().into()
+}
+
+// ---- apply -------------------------------------------------------------------------------------------------------
+
+fn applying(
+    target: &ActionTarget<'_>,
+    object: &ObjectRef,
+    apply: &Apply,
+    subresource: Option<&'static str>,
+    circumstances: &Circumstances<'_>,
+) -> Verdict {
+    let body = match body(target, apply, circumstances, circumstances.seen) {
+        Ok(body) => body,
+        Err(failure) => return Verdict::Fail(failure),
+    };
+    if let Some(seen) = circumstances.seen
+        && is_so(object, &body, seen, subresource, circumstances)
+    {
+        return Verdict::Skip(SkipReason::AlreadySo);
+    }
+    let manager = circumstances.manager.to_owned();
+    Verdict::Send(Write::Apply { object: object.clone(), body: text(body), manager, force: apply.force, subresource })
+}
+
+/// The object to create or apply, with its owner and the UID of what it means.
+fn body(
+    target: &ActionTarget<'_>,
+    apply: &Apply,
+    circumstances: &Circumstances<'_>,
+    seen: Option<&CachedObject>,
+) -> Result<Map<String, Value>, Failure> {
+    let mut body = target.body().clone();
+    let metadata = body.entry("metadata").or_insert_with(|| json!({}));
+    let Some(metadata) = metadata.as_object_mut() else {
+        return Err(Failure::new(FailureKind::Invalid, "the metadata of an object to apply is no object"));
+    };
+    if let Some(seen) = seen {
+        metadata.insert("uid".into(), seen.head().uid.clone().into());
+    }
+    if apply.controlled {
+        let owner = circumstances.primary.ok_or_else(|| {
+            Failure::new(FailureKind::Invalid, "a primary that is gone cannot own an object")
+        })?;
+        metadata.insert("ownerReferences".into(), json!([owner_reference(owner)]));
+    }
+    Ok(body)
+}
+
+fn owner_reference(owner: &CachedObject) -> Value {
+    json!({
+        "apiVersion": owner.gvk().api_version(), "kind": &*owner.gvk().kind, "name": &*owner.head().name,
+        "uid": owner.head().uid, "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+fn is_so(
+    object: &ObjectRef,
+    body: &Map<String, Value>,
+    seen: &CachedObject,
+    subresource: Option<&'static str>,
+    circumstances: &Circumstances<'_>,
+) -> bool {
+    let Some(fields) = seen.managed(circumstances.manager, subresource) else { return false };
+    let (Ok(current), Ok(fields)) = (serde_json::from_str::<Value>(seen.json()), serde_json::from_str(fields)) else {
+        return false;
+    };
+    is_noop(body, &current, &fields)
+        || circumstances.answered.was_so(&Slot::new(object, circumstances.manager, subresource), body, &current, &fields)
+}
+
+// ---- metadata and patches ----------------------------------------------------------------------------------------
+
+fn has_finalizer(seen: &CachedObject, name: &str) -> bool {
+    seen.head().finalizers.iter().any(|there| &**there == name)
+}
+
+/// The whole current list with a change, guarded: nobody's finalizer is lost.
+fn finalizers(
+    object: &ObjectRef,
+    seen: &CachedObject,
+    manager: String,
+    change: impl FnOnce(&mut Vec<String>),
+) -> Verdict {
+    let mut names: Vec<String> = seen.head().finalizers.iter().map(ToString::to_string).collect();
+    change(&mut names);
+    let mut body = Map::new();
+    body.insert("metadata".into(), json!({"finalizers": names}));
+    guarded(&mut body, seen);
+    Verdict::Send(Write::Patch { object: object.clone(), body: text(body), manager, subresource: None })
+}
+
+fn patching(target: &ActionTarget<'_>, object: &ObjectRef, seen: &CachedObject, manager: String) -> Verdict {
+    let mut body = target.body().clone();
+    let current: Option<Value> = serde_json::from_str(seen.json()).ok();
+    if current.is_some_and(|current| merges_to_the_same(&Value::Object(body.clone()), Some(&current))) {
+        return Verdict::Skip(SkipReason::AlreadySo);
+    }
+    guarded(&mut body, seen);
+    Verdict::Send(Write::Patch { object: object.clone(), body: text(body), manager, subresource: None })
+}
+
+/// Whether a merge patch leaves a value as it is.
+fn merges_to_the_same(patch: &Value, current: Option<&Value>) -> bool {
+    match (patch, current) {
+        (Value::Null, current) => current.is_none(),
+        (Value::Object(fields), Some(current @ Value::Object(_))) => {
+            fields.iter().all(|(key, value)| merges_to_the_same(value, current.get(key)))
+        }
+        (patch, Some(current)) => same(patch, current),
+        (_, None) => false,
+    }
+}
+
+fn guarded(body: &mut Map<String, Value>, seen: &CachedObject) {
+    let metadata = body.entry("metadata").or_insert_with(|| json!({}));
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.insert("uid".into(), seen.head().uid.clone().into());
+        metadata.insert("resourceVersion".into(), seen.head().resource_version.clone().into());
+    }
+}
+
+// ---- what the server made of an apply ----------------------------------------------------------------------------
+
+/// What the API server made of the applies that it normalised (`1000m` of a quantity becomes `1`), so that the same apply
+/// is known to change nothing. Bounded: the oldest go first.
+#[derive(Debug, Default)]
+pub struct Answered {
+    known: HashMap<Slot, (Fingerprint, Fingerprint)>,
+    order: VecDeque<Slot>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Slot(ObjectRef, Box<str>, Option<&'static str>);
+
+impl Slot {
+    fn new(object: &ObjectRef, manager: &str, subresource: Option<&'static str>) -> Self {
+        Self(object.clone(), manager.into(), subresource)
+    }
+}
+
+impl Answered {
+    /// Notes what came of a write. Only applies whose values the server changed take a place.
+    pub fn note(&mut self, write: &Write, answer: &CachedObject) {
+        let Write::Apply { object, body, manager, subresource, .. } = write else { return };
+        let slot = Slot::new(object, manager, *subresource);
+        let Some(fields) = answer.managed(manager, *subresource) else { return };
+        let (Ok(Value::Object(body)), Ok(current), Ok(fields)) = (
+            serde_json::from_str(body),
+            serde_json::from_str::<Value>(answer.json()),
+            serde_json::from_str::<Value>(fields),
+        ) else {
+            return;
+        };
+        if is_noop(&body, &current, &fields) {
+            self.known.remove(&slot);
+            return;
+        }
+        let (wanted, made) = (fingerprint(&body), owned(&current, &fields));
+        if self.known.insert(slot.clone(), (wanted, made)).is_none() {
+            self.order.push_back(slot);
+        }
+        while self.order.len() > REMEMBERED_APPLIES_MAX {
+            if let Some(oldest) = self.order.pop_front() {
+                self.known.remove(&oldest);
+            }
+        }
+    }
+
+    fn was_so(&self, slot: &Slot, body: &Map<String, Value>, current: &Value, fields: &Value) -> bool {
+        self.known.get(slot).is_some_and(|(wanted, made)| {
+            *wanted == fingerprint(body) && *made == owned(current, fields)
+        })
+    }
+}
+
+/// Of what was applied, without the guard, which a first apply did not have.
+fn fingerprint(body: &Map<String, Value>) -> Fingerprint {
+    let mut body = body.clone();
+    if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("uid");
+    }
+    Fingerprint::of(&canonical(&Value::Object(body)))
+}
+
+/// Of the values that a manager owns, and of which these are.
+fn owned(current: &Value, fields: &Value) -> Fingerprint {
+    Fingerprint::of(&canonical(&json!([owned_values(current, fields), fields])))
+}
+
+#[cfg(test)]
+mod tests;
