@@ -274,6 +274,10 @@ fn objects<K: DeserializeOwned>(query: &Query, answer: &Answer) -> Result<Served
     }
 }
 
+fn kind_text(gvk: &Gvk) -> String {
+    if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) }
+}
+
 fn served<T>(query: &Query, answer: Served<T>) -> Result<T, Stop> {
     let gvk: &Gvk = match query {
         Query::Get(get) => &get.object.gvk,
@@ -282,8 +286,6 @@ fn served<T>(query: &Query, answer: Served<T>) -> Result<T, Stop> {
     };
     match answer {
         Served::Yes(answer) => Ok(answer),
-        Served::No => {
-            Err(Stop::not_found(format!("the API server does not serve {}.{}", gvk.kind, gvk.group)))
-        }
+        Served::No => Err(Stop::not_found(format!("the API server does not serve {}", kind_text(gvk)))),
     }
 }

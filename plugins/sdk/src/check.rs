@@ -34,6 +34,8 @@ use crate::{
 
 mod answer;
 mod print;
+#[cfg(test)]
+mod tests;
 
 /// Rounds after which a pass is surely asking in a circle; the host has the same limit.
 const ROUNDS_MAX: usize = 16;
@@ -99,6 +101,12 @@ impl Check {
                 object => self.put(object),
             }
         }
+        self
+    }
+
+    /// Adds one object that is no text yet.
+    pub fn object(mut self, object: Value) -> Self {
+        self.put(object);
         self
     }
 

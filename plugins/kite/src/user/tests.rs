@@ -444,3 +444,38 @@ fn a_user_without_our_finalizer_is_let_go() {
     "#]],
     );
 }
+
+/// Texts that turn a document inside out where somebody pastes them into one.
+const HOSTILE: [&str; 8] = [
+    "a\n---\nkind: Secret",
+    "'\"`",
+    "{{x}}",
+    "a: b",
+    "\u{0}\u{7f}\u{1b}",
+    "../kube-system",
+    "${IFS}",
+    "tenant-b/x",
+];
+
+#[test]
+fn no_text_of_a_user_reaches_another_namespace_or_name() {
+    let huge = "x".repeat(100_000);
+    for text in HOSTILE.into_iter().chain([huge.as_str()]) {
+        let user = json!({
+            "apiVersion": "anacnu.com/v1",
+            "kind": "KiteUser",
+            "metadata": {"name": "ku-a", "uid": text, "finalizers": ["kite.anacnu.com/kite-user-cleanup"]},
+            "spec": {"username": text, "email": text, "password": text, "namespace": text, "profile_image": text},
+            "status": {"phase": text, "message": text, "observedNamespace": text, "conditions": [{"type": text, "status": text}]},
+        });
+        let checked = self::user().object(user.clone()).run();
+        assert_eq!(checked.brief(), "apply-status KiteUser ku-a\n", "{text}");
+
+        let mut tame = user;
+        tame["spec"]["namespace"] = "tenant-a".into();
+        for line in self::user().given(NAMESPACE).object(tame).run().brief().lines() {
+            let named = line.contains("tenant-a") || line.contains("KiteUser ku-a");
+            assert!(named, "{text}: {line}");
+        }
+    }
+}

@@ -54,7 +54,11 @@ pub(super) fn failure(failure: &Failure) -> String {
 
 /// Milliseconds, in seconds where they are whole ones.
 pub(super) fn wait(milliseconds: u64) -> String {
-    if milliseconds % 1000 == 0 { format!("{}s", milliseconds / 1000) } else { format!("{milliseconds}ms") }
+    if milliseconds.is_multiple_of(1000) {
+        format!("{}s", milliseconds / 1000)
+    } else {
+        format!("{milliseconds}ms")
+    }
 }
 
 fn written(verb: &str, apply: &Apply, bodies: bool) -> String {
