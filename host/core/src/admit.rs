@@ -143,7 +143,9 @@ pub fn admit(target: &ActionTarget<'_>, circumstances: &Circumstances<'_>) -> Ve
         Action::RemoveFinalizer(finalizer) => match seen {
             None => Verdict::Skip(SkipReason::AlreadyGone),
             Some(seen) if !has_finalizer(seen, &finalizer.name) => Verdict::Skip(SkipReason::AlreadySo),
-            Some(seen) => finalizers(object, seen, manager, |names| names.retain(|name| *name != finalizer.name)),
+            Some(seen) => {
+                finalizers(object, seen, manager, |names| names.retain(|name| *name != finalizer.name))
+            }
         },
         Action::Patch(_) => match seen {
             None => missing(object),
@@ -181,7 +183,13 @@ fn applying(
         return Verdict::Skip(SkipReason::AlreadySo);
     }
     let manager = circumstances.manager.to_owned();
-    Verdict::Send(Write::Apply { object: object.clone(), body: text(body), manager, force: apply.force, subresource })
+    Verdict::Send(Write::Apply {
+        object: object.clone(),
+        body: text(body),
+        manager,
+        force: apply.force,
+        subresource,
+    })
 }
 
 /// The object to create or apply, with its owner and the UID of what it means.
@@ -223,11 +231,18 @@ fn is_so(
     circumstances: &Circumstances<'_>,
 ) -> bool {
     let Some(fields) = seen.managed(circumstances.manager, subresource) else { return false };
-    let (Ok(current), Ok(fields)) = (serde_json::from_str::<Value>(seen.json()), serde_json::from_str(fields)) else {
+    let (Ok(current), Ok(fields)) =
+        (serde_json::from_str::<Value>(seen.json()), serde_json::from_str(fields))
+    else {
         return false;
     };
     is_noop(body, &current, &fields)
-        || circumstances.answered.was_so(&Slot::new(object, circumstances.manager, subresource), body, &current, &fields)
+        || circumstances.answered.was_so(
+            &Slot::new(object, circumstances.manager, subresource),
+            body,
+            &current,
+            &fields,
+        )
 }
 
 // ---- metadata and patches ----------------------------------------------------------------------------------------
@@ -329,9 +344,9 @@ impl Answered {
     }
 
     fn was_so(&self, slot: &Slot, body: &Map<String, Value>, current: &Value, fields: &Value) -> bool {
-        self.known.get(slot).is_some_and(|(wanted, made)| {
-            *wanted == fingerprint(body) && *made == owned(current, fields)
-        })
+        self.known
+            .get(slot)
+            .is_some_and(|(wanted, made)| *wanted == fingerprint(body) && *made == owned(current, fields))
     }
 }
 

@@ -63,7 +63,8 @@ impl Breaker {
         let drops = u32::try_from(passed.as_nanos() / BREAKER_REFILL.as_nanos()).unwrap_or(u32::MAX);
         if drops > 0 {
             self.spent = self.spent.saturating_sub(drops);
-            self.filled_at = if self.spent == 0 { now } else { self.filled_at + BREAKER_REFILL.saturating_mul(drops) };
+            self.filled_at =
+                if self.spent == 0 { now } else { self.filled_at + BREAKER_REFILL.saturating_mul(drops) };
         }
     }
 }

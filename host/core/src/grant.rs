@@ -140,9 +140,11 @@ impl Grant {
     /// Whether the plugin may put a query.
     pub fn allows_query(&self, query: &Query) -> Result<(), Denial> {
         match query {
-            Query::Get(get) => self
-                .allows(Verb::Get, &get.object)
-                .map_err(|missing| Denial { verb: "get", object: get.object.to_string(), missing }),
+            Query::Get(get) => self.allows(Verb::Get, &get.object).map_err(|missing| Denial {
+                verb: "get",
+                object: get.object.to_string(),
+                missing,
+            }),
             Query::List(list) => {
                 let object = match &list.namespace {
                     Some(namespace) => format!("{} in {namespace}", list.gvk),
@@ -164,8 +166,11 @@ impl Grant {
         let denied = |missing| Denial { verb: target.verb(), object: about.clone(), missing };
         if let Action::External(operation) = target.action() {
             let uses = self.uses(&operation.provider, &operation.operation, |uses| &uses.operations);
-            return uses
-                .map_err(|missing| Denial { verb: "perform", object: operation.provider.clone(), missing });
+            return uses.map_err(|missing| Denial {
+                verb: "perform",
+                object: operation.provider.clone(),
+                missing,
+            });
         }
         let Some(object) = target.object() else { return Ok(()) };
         let verb = match target.action() {
@@ -243,9 +248,9 @@ impl Grant {
 
     fn everywhere(&self) -> Result<(), Missing> {
         match &self.namespaces {
-            Some(globs) => {
-                Err(Missing::Namespace { allowed: globs.iter().map(|glob| glob.as_str().to_owned()).collect() })
-            }
+            Some(globs) => Err(Missing::Namespace {
+                allowed: globs.iter().map(|glob| glob.as_str().to_owned()).collect(),
+            }),
             None => Ok(()),
         }
     }
@@ -289,7 +294,8 @@ fn allowed_by(layer: Layer, rules: &Rules, verb: Verb, object: &ObjectRef) -> Re
         let ok = with_verb.any(|rule| rule.names.iter().any(named));
         return if ok { Ok(()) } else { Err(Missing::Secret { layer }) };
     }
-    let named = |rule: &Rule| rule.names.is_empty() || rule.names.iter().any(|glob| glob.matches(&object.name));
+    let named =
+        |rule: &Rule| rule.names.is_empty() || rule.names.iter().any(|glob| glob.matches(&object.name));
     if with_verb.any(named) { Ok(()) } else { Err(Missing::Name { layer }) }
 }
 

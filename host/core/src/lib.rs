@@ -5,6 +5,7 @@
 #![warn(clippy::indexing_slicing, clippy::unwrap_used)]
 
 pub mod admit;
+pub mod breaker;
 pub mod canonical;
 pub mod contract;
 pub mod deps;
@@ -12,17 +13,18 @@ pub mod fingerprint;
 pub mod grant;
 pub mod guest;
 pub mod limits;
+pub mod manifest;
 pub mod memo;
-pub mod noop;
 pub mod names;
+pub mod noop;
 pub mod object;
 pub mod pass;
 pub mod pointer;
 pub mod query;
-pub mod selector;
-pub mod breaker;
-pub mod retry;
 pub mod queue;
+pub mod record;
+pub mod retry;
+pub mod selector;
 pub mod target;
 #[cfg(test)]
 mod testing;

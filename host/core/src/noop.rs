@@ -91,7 +91,8 @@ fn matches_key(key: &str, item: &Value, field: impl Fn(Option<&Value>, &Value) -
     if let Some(text) = key.strip_prefix("v:") {
         return serde_json::from_str::<Value>(text).is_ok_and(|value| same(&value, item));
     }
-    let identity: Option<Map<String, Value>> = key.strip_prefix("k:").and_then(|text| serde_json::from_str(text).ok());
+    let identity: Option<Map<String, Value>> =
+        key.strip_prefix("k:").and_then(|text| serde_json::from_str(text).ok());
     identity.is_some_and(|identity| identity.iter().all(|(name, value)| field(item.get(name), value)))
 }
 
@@ -166,7 +167,8 @@ mod tests {
         more["f:spec"]["f:sessionAffinity"] = json!({});
         assert!(!check(service(80), current(), more));
         let mut another = fields();
-        another["f:spec"]["f:ports"]["k:{\"port\":443,\"protocol\":\"TCP\"}"] = json!({".": {}, "f:port": {}});
+        another["f:spec"]["f:ports"]["k:{\"port\":443,\"protocol\":\"TCP\"}"] =
+            json!({".": {}, "f:port": {}});
         assert!(!check(service(80), current(), another));
     }
 
@@ -174,7 +176,8 @@ mod tests {
     fn sets_and_owner_references_compare_item_by_item() {
         let owner = json!({"apiVersion": "v1", "kind": "A", "name": "a", "uid": "1", "controller": true});
         let applied = json!({"metadata": {"name": "a", "finalizers": ["x/y"], "ownerReferences": [owner]}});
-        let there = json!({"metadata": {"name": "a", "finalizers": ["other/z", "x/y"], "ownerReferences": [owner]}});
+        let there =
+            json!({"metadata": {"name": "a", "finalizers": ["other/z", "x/y"], "ownerReferences": [owner]}});
         let owned = json!({"f:metadata": {"f:finalizers": {".": {}, "v:\"x/y\"": {}},
             "f:ownerReferences": {".": {}, "k:{\"uid\":\"1\"}": {}}}});
         assert!(check(applied, there, owned));
@@ -182,7 +185,11 @@ mod tests {
 
     #[test]
     fn an_empty_map_is_there_whatever_others_put_into_it() {
-        assert!(check(json!({"spec": {"podSelector": {}}}), json!({"spec": {"podSelector": {}}}), json!({"f:spec": {"f:podSelector": {}}})));
+        assert!(check(
+            json!({"spec": {"podSelector": {}}}),
+            json!({"spec": {"podSelector": {}}}),
+            json!({"f:spec": {"f:podSelector": {}}})
+        ));
     }
 
     #[test]

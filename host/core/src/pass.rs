@@ -209,7 +209,10 @@ mod tests {
         given.observations.push(Observation { query: get("known"), answer: Answer::Object(None) });
         let mut pass = Pass::start(given);
         let limits = Limits::default();
-        assert_eq!(check(&mut pass, Step::Observe(vec![get("known"), get("new"), get("new")]), &limits), "observe 1");
+        assert_eq!(
+            check(&mut pass, Step::Observe(vec![get("known"), get("new"), get("new")]), &limits),
+            "observe 1"
+        );
         assert_eq!(
             check(&mut pass, Step::Observe(vec![get("known")]), &limits),
             "the plugin asked nothing that it was not told already, in round 2"

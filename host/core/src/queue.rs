@@ -197,7 +197,8 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
         for priority in PRIORITIES {
             self.drop_given_up(priority);
         }
-        let mut waiting = PRIORITIES.into_iter().filter(|priority| self.ready.get(priority).is_some_and(|q| !q.is_empty()));
+        let mut waiting =
+            PRIORITIES.into_iter().filter(|priority| self.ready.get(priority).is_some_and(|q| !q.is_empty()));
         let first = waiting.next()?;
         let Some(second) = waiting.next() else {
             self.streak = 0;
@@ -215,7 +216,8 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
     fn drop_given_up(&mut self, priority: Priority) {
         let Some(line) = self.ready.get_mut(&priority) else { return };
         while let Some((key, place)) = line.front() {
-            let holds = self.slots.get(key).and_then(|slot| slot.waiting.as_ref()).and_then(|waiting| waiting.place);
+            let holds =
+                self.slots.get(key).and_then(|slot| slot.waiting.as_ref()).and_then(|waiting| waiting.place);
             if holds == Some(*place) {
                 return;
             }

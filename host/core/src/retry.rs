@@ -26,7 +26,9 @@ const CONFLICTS_AT_ONCE_MAX: u32 = 3;
 pub fn after(failure: &Failure, failures: u32, seed: u64) -> Retry {
     match failure.kind {
         FailureKind::Transient | FailureKind::NotFound => Retry::BackOff(wait(failure, failures, seed)),
-        FailureKind::Conflict if failures <= CONFLICTS_AT_ONCE_MAX && failure.retry_after.is_none() => Retry::AtOnce,
+        FailureKind::Conflict if failures <= CONFLICTS_AT_ONCE_MAX && failure.retry_after.is_none() => {
+            Retry::AtOnce
+        }
         FailureKind::Conflict => {
             Retry::BackOff(wait(failure, failures.saturating_sub(CONFLICTS_AT_ONCE_MAX), seed))
         }

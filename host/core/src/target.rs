@@ -150,7 +150,9 @@ impl<'a> ActionTarget<'a> {
         match self.action {
             Action::Delete(deletion) => deletion.propagation != Propagation::Orphan || seen.is_some(),
             Action::RemoveFinalizer(_) => seen.is_some_and(|object| object.head().deleting),
-            Action::Patch(_) => self.touches_finalizers() && seen.is_some_and(|object| object.head().deleting),
+            Action::Patch(_) => {
+                self.touches_finalizers() && seen.is_some_and(|object| object.head().deleting)
+            }
             Action::External(_) => true,
             Action::Create(_)
             | Action::Apply(_)
@@ -193,7 +195,10 @@ fn status_alone(verb: &'static str, body: &Map<String, Value>) -> Result<(), Act
         return Err(field(verb, other, "a status is applied alone"));
     }
     let metadata = body.get("metadata").and_then(Value::as_object);
-    let other = metadata.into_iter().flat_map(Map::keys).find(|key| !matches!(key.as_str(), "name" | "namespace" | "uid"));
+    let other = metadata
+        .into_iter()
+        .flat_map(Map::keys)
+        .find(|key| !matches!(key.as_str(), "name" | "namespace" | "uid"));
     match other {
         Some(other) => Err(field(verb, &format!("metadata.{other}"), "a status is applied alone")),
         None => Ok(()),
@@ -219,7 +224,11 @@ fn patched(verb: &'static str, merge: &str) -> Result<Map<String, Value>, Action
     }
 }
 
-fn hosts_business(verb: &'static str, metadata: &Map<String, Value>, keys: &[&str]) -> Result<(), ActionFault> {
+fn hosts_business(
+    verb: &'static str,
+    metadata: &Map<String, Value>,
+    keys: &[&str],
+) -> Result<(), ActionFault> {
     match keys.iter().find(|key| metadata.contains_key(**key)) {
         Some(key) => Err(field(verb, &format!("metadata.{key}"), "that is the host's business")),
         None => Ok(()),
@@ -315,40 +324,100 @@ mod tests {
 
     #[test]
     fn an_object_to_apply_names_itself() {
-        let object = r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"}}"#;
-        check(&Action::Apply(apply(object)), expect![[r#""#]]);
-        check(&Action::Create(apply(object)), expect![[r#""#]]);
+        let object =
+            r#"{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","namespace":"n"}}"#;
+        check(&Action::Apply(apply(object)), expect!["apply Deployment n/a"]);
+        check(&Action::Create(apply(object)), expect!["create Deployment n/a"]);
     }
 
     #[test]
     fn an_object_that_does_not_is_refused() {
         for (object, expect) in [
-            ("[]", expect![[r#""#]]),
-            ("{", expect![[r#""#]]),
-            (&"[".repeat(5000), expect![[r#""#]]),
-            ("{}", expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod"}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"../../secrets/x"}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"n/pods"}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":1}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"a/b/v1","kind":"Pod","metadata":{"name":"a"}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"pods/exec","metadata":{"name":"a"}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[]}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","ownerReferences":[{"controller":true}]}}"#, expect![[r#""#]]),
+            (
+                "[]",
+                expect![
+                    "apply of something that is no JSON object of at most 1572864 bytes: it is another value"
+                ],
+            ),
+            (
+                "{",
+                expect![
+                    "apply of something that is no JSON object of at most 1572864 bytes: EOF while parsing an object at line 1 column 1"
+                ],
+            ),
+            (
+                &"[".repeat(5000),
+                expect![
+                    "apply of something that is no JSON object of at most 1572864 bytes: recursion limit exceeded at line 1 column 128"
+                ],
+            ),
+            ("{}", expect!["apply of an object with apiVersion: it is missing"]),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod"}"#,
+                expect!["apply of an object with metadata: it is missing or no object"],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{}}"#,
+                expect!["apply of an object with metadata.name: it is missing"],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"../../secrets/x"}}"#,
+                expect![[r#"apply with the name "../../secrets/x": '/' may not stand there"#]],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"n/pods"}}"#,
+                expect![[r#"apply with the namespace "n/pods": '/' may not stand there"#]],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":1}}"#,
+                expect!["apply of an object with metadata.namespace: it is no text or empty"],
+            ),
+            (
+                r#"{"apiVersion":"a/b/v1","kind":"Pod","metadata":{"name":"a"}}"#,
+                expect![[r#"apply with the kind "a/b/v1 Pod": '/' may not stand there"#]],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"pods/exec","metadata":{"name":"a"}}"#,
+                expect![[r#"apply with the kind "v1 pods/exec": '/' may not stand there"#]],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","managedFields":[]}}"#,
+                expect!["apply of an object with metadata.managedFields: that is the host's business"],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","ownerReferences":[{"controller":true}]}}"#,
+                expect![
+                    "apply of an object with metadata.ownerReferences: there is another controller than the primary"
+                ],
+            ),
         ] {
             check(&Action::Apply(apply(object)), expect);
         }
-        let large = Apply { object: format!("{{\"a\":\"{}\"}}", "x".repeat(OBJECT_BYTES_MAX)).into(), ..apply("") };
-        check(&Action::Apply(large), expect![[r#""#]]);
+        let large =
+            Apply { object: format!("{{\"a\":\"{}\"}}", "x".repeat(OBJECT_BYTES_MAX)).into(), ..apply("") };
+        check(
+            &Action::Apply(large),
+            expect![
+                "apply of something that is no JSON object of at most 1572864 bytes: it has 1572872 bytes"
+            ],
+        );
     }
 
     #[test]
     fn a_status_is_applied_alone() {
         for (object, expect) in [
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{},"spec":{}}"#, expect![[r#""#]]),
-            (r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{}},"status":{}}"#, expect![[r#""#]]),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{}}"#,
+                expect!["apply-status Pod a"],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"status":{},"spec":{}}"#,
+                expect!["apply-status of an object with spec: a status is applied alone"],
+            ),
+            (
+                r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","labels":{}},"status":{}}"#,
+                expect!["apply-status of an object with metadata.labels: a status is applied alone"],
+            ),
         ] {
             check(&Action::ApplyStatus(apply(object)), expect);
         }
@@ -357,12 +426,23 @@ mod tests {
     #[test]
     fn a_patch_changes_neither_what_the_object_is_nor_its_guards() {
         for (merge, expect) in [
-            (r#"{"spec":{"a":null}}"#, expect![[r#""#]]),
-            (r#"{"metadata":{"labels":{"a":null}}}"#, expect![[r#""#]]),
-            (r#"{"kind":"Secret"}"#, expect![[r#""#]]),
-            (r#"{"metadata":null}"#, expect![[r#""#]]),
-            (r#"{"metadata":{"resourceVersion":null}}"#, expect![[r#""#]]),
-            ("null", expect![[r#""#]]),
+            (r#"{"spec":{"a":null}}"#, expect!["patch Pod n/a"]),
+            (r#"{"metadata":{"labels":{"a":null}}}"#, expect!["patch Pod n/a"]),
+            (
+                r#"{"kind":"Secret"}"#,
+                expect!["patch of an object with kind: a patch does not change what the object is"],
+            ),
+            (r#"{"metadata":null}"#, expect!["patch of an object with metadata: it is no object"]),
+            (
+                r#"{"metadata":{"resourceVersion":null}}"#,
+                expect!["patch of an object with metadata.resourceVersion: that is the host's business"],
+            ),
+            (
+                "null",
+                expect![
+                    "patch of something that is no JSON object of at most 1572864 bytes: it is another value"
+                ],
+            ),
         ] {
             check(&Action::Patch(Patch { object: reference("Pod n/a"), merge: merge.into() }), expect);
         }
@@ -371,18 +451,46 @@ mod tests {
     #[test]
     fn names_in_other_actions_are_checked_too() {
         let place = |name: &str| ObjectRef::new(Gvk::new("", "v1", "Pod"), Some("n"), name);
-        let deletion = |name: &str| Deletion { object: place(name), uid: None, propagation: Propagation::Background };
-        check(&Action::Delete(deletion("a")), expect![[r#""#]]);
-        check(&Action::Delete(deletion("a/status")), expect![[r#""#]]);
+        let deletion =
+            |name: &str| Deletion { object: place(name), uid: None, propagation: Propagation::Background };
+        check(&Action::Delete(deletion("a")), expect!["delete Pod n/a"]);
+        check(
+            &Action::Delete(deletion("a/status")),
+            expect![[r#"delete with the name "a/status": '/' may not stand there"#]],
+        );
         let finalizer = |name: &str| Finalizer { object: place("a"), name: name.into() };
-        check(&Action::AddFinalizer(finalizer("example.org/x")), expect![[r#""#]]);
-        check(&Action::RemoveFinalizer(finalizer("x y")), expect![[r#""#]]);
-        let event = |reason: &str| Event { about: place("a"), severity: EventType::Normal, reason: reason.into(), message: "m".into() };
-        check(&Action::Publish(event("Started")), expect![[r#""#]]);
-        check(&Action::Publish(event("Has started")), expect![[r#""#]]);
-        check(&Action::Enqueue(Enqueue { controller: "x".into(), object: place(".") }), expect![[r#""#]]);
-        let operation = |arguments: &str| Operation { key: "k".into(), provider: "p".into(), operation: "o".into(), arguments: arguments.into() };
-        check(&Action::External(operation("{}")), expect![[r#""#]]);
-        check(&Action::External(operation("{")), expect![[r#""#]]);
+        check(&Action::AddFinalizer(finalizer("example.org/x")), expect!["add-finalizer Pod n/a"]);
+        check(
+            &Action::RemoveFinalizer(finalizer("x y")),
+            expect![[r#"remove-finalizer with the finalizer "x y": ' ' may not stand there"#]],
+        );
+        let event = |reason: &str| Event {
+            about: place("a"),
+            severity: EventType::Normal,
+            reason: reason.into(),
+            message: "m".into(),
+        };
+        check(&Action::Publish(event("Started")), expect!["publish Pod n/a"]);
+        check(
+            &Action::Publish(event("Has started")),
+            expect![[r#"publish with the reason "Has started": ' ' may not stand there"#]],
+        );
+        check(
+            &Action::Enqueue(Enqueue { controller: "x".into(), object: place(".") }),
+            expect![[r#"enqueue with the name ".": it is a way through a path"#]],
+        );
+        let operation = |arguments: &str| Operation {
+            key: "k".into(),
+            provider: "p".into(),
+            operation: "o".into(),
+            arguments: arguments.into(),
+        };
+        check(&Action::External(operation("{}")), expect!["external "]);
+        check(
+            &Action::External(operation("{")),
+            expect![
+                "external of something that is no JSON object of at most 1572864 bytes: its arguments are no JSON of at most 262144 bytes"
+            ],
+        );
     }
 }

@@ -50,7 +50,8 @@ fn an_apply_of_what_is_there_and_owned_is_left_out() {
 #[test]
 fn an_apply_on_a_seen_object_carries_its_uid() {
     let seen = there(json!({"k": "old"}), json!({"f:data": {"f:k": {}}}));
-    let Verdict::Send(Write::Apply { body, .. }) = judge(&apply(json!({"k": "v"})), Some(&seen), &Answered::default())
+    let Verdict::Send(Write::Apply { body, .. }) =
+        judge(&apply(json!({"k": "v"})), Some(&seen), &Answered::default())
     else {
         panic!("it is sent")
     };
@@ -61,7 +62,11 @@ fn an_apply_on_a_seen_object_carries_its_uid() {
 fn a_delete_carries_what_was_seen_and_a_successor_is_spared() {
     let seen = there(json!({}), json!({}));
     let delete = |uid: Option<&str>| {
-        Action::Delete(Deletion { object: reference(), uid: uid.map(Into::into), propagation: Propagation::Background })
+        Action::Delete(Deletion {
+            object: reference(),
+            uid: uid.map(Into::into),
+            propagation: Propagation::Background,
+        })
     };
     let Verdict::Send(Write::Delete { uid, resource_version, .. }) =
         judge(&delete(None), Some(&seen), &Answered::default())
@@ -95,7 +100,9 @@ fn a_patch_is_guarded_and_left_out_where_it_changes_nothing() {
     let patch = |merge: Value| Action::Patch(Patch { object: reference(), merge: merge.to_string().into() });
     check(&patch(json!({"data": {"k": "v", "gone": null}})), Some(&seen), expect!["Skip(AlreadySo)"]);
     let verdict = judge(&patch(json!({"data": {"k": null}})), Some(&seen), &Answered::default());
-    assert!(matches!(verdict, Verdict::Send(Write::Patch { ref body, .. }) if body.contains("\"resourceVersion\":\"7\"")));
+    assert!(
+        matches!(verdict, Verdict::Send(Write::Patch { ref body, .. }) if body.contains("\"resourceVersion\":\"7\""))
+    );
 }
 
 #[test]
@@ -113,12 +120,15 @@ fn what_the_server_normalised_is_known_the_next_time() {
 
 #[test]
 fn a_controlled_object_names_its_owner() {
-    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}});
+    let object =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}});
     let action = Action::Create(Apply { object: object.to_string().into(), force: false, controlled: true });
     let target = ActionTarget::of(&action).expect("a sound action");
     let owner = there(json!({}), json!({}));
     let circumstances =
         Circumstances { manager: MANAGER, primary: Some(&owner), seen: None, answered: &Answered::default() };
-    let Verdict::Send(Write::Create { body, .. }) = admit(&target, &circumstances) else { panic!("it is sent") };
+    let Verdict::Send(Write::Create { body, .. }) = admit(&target, &circumstances) else {
+        panic!("it is sent")
+    };
     assert!(body.contains(r#""controller":true"#) && body.contains(r#""uid":"u1""#), "{body}");
 }
