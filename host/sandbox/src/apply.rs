@@ -6,6 +6,8 @@
 //! operations.
 
 pub(crate) mod compare;
+#[cfg(test)]
+mod laws;
 pub(crate) mod managers;
 pub(crate) mod merge;
 pub(crate) mod path;

@@ -42,9 +42,9 @@ pub struct ApiError {
     /// The sentence a person reads.
     pub message: String,
     /// What it was about.
-    pub details: Option<Details>,
+    pub details: Option<Box<Details>>,
     /// For a list that expired on its way: the token to go on with.
-    pub continue_token: Option<String>,
+    pub continue_token: Option<Box<str>>,
 }
 
 /// A resource as error messages name it: `pods`, `deployments.apps`.
@@ -81,7 +81,7 @@ impl ApiError {
         name: &str,
         message: String,
     ) -> ApiError {
-        ApiError { details: Some(subject.details(name)), ..ApiError::new(code, reason, message) }
+        ApiError { details: Some(Box::new(subject.details(name))), ..ApiError::new(code, reason, message) }
     }
 
     pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
@@ -165,15 +165,6 @@ impl ApiError {
         ApiError::new(410, "Expired", message)
     }
 
-    pub(crate) fn internal(message: impl std::fmt::Display) -> ApiError {
-        let mut error = ApiError::new(500, "InternalError", format!("Internal error occurred: {message}"));
-        error.details = Some(Details {
-            causes: vec![Cause { reason: String::new(), message: message.to_string(), field: String::new() }],
-            ..Details::default()
-        });
-        error
-    }
-
     pub(crate) fn unsupported_media_type(accepted: &[&str]) -> ApiError {
         let message = format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
@@ -188,7 +179,7 @@ impl ApiError {
     }
 
     pub(crate) fn with_cause(mut self, reason: &str, message: impl Into<String>, field: &str) -> ApiError {
-        self.details.get_or_insert_with(Details::default).causes.push(Cause {
+        self.details.get_or_insert_default().causes.push(Cause {
             reason: reason.into(),
             message: message.into(),
             field: field.into(),

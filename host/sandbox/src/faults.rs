@@ -95,7 +95,7 @@ impl Fault {
     pub(crate) fn error(&self) -> ApiError {
         let mut error = ApiError::new(self.code, &self.reason, self.message.clone());
         if let Some(seconds) = self.retry_after {
-            error.details = Some(Details { retry_after_seconds: seconds, ..Details::default() });
+            error.details = Some(Box::new(Details { retry_after_seconds: seconds, ..Details::default() }));
         }
         error
     }

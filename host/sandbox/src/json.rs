@@ -8,7 +8,7 @@ use std::cell::RefCell;
 pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let duplicates = RefCell::new(Vec::new());
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let seed = Seed { path: String::new(), duplicates: &duplicates };
+    let seed = Seed { path: Path::Root, duplicates: &duplicates };
     let value = seed.deserialize(&mut deserializer).map_err(|error| words(bytes, &error))?;
     deserializer.end().map_err(|error| words(bytes, &error))?;
     Ok((value, duplicates.into_inner()))
@@ -35,8 +35,27 @@ fn words(bytes: &[u8], error: &serde_json::Error) -> String {
     )
 }
 
+/// Where a value is; spelled out only where something is wrong with it.
+#[derive(Clone, Copy)]
+enum Path<'a> {
+    Root,
+    Field(&'a Path<'a>, &'a str),
+    Item(&'a Path<'a>, usize),
+}
+
+impl std::fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Path::Root => Ok(()),
+            Path::Field(Path::Root, name) => f.write_str(name),
+            Path::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Path::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
 struct Seed<'a> {
-    path: String,
+    path: Path<'a>,
     duplicates: &'a RefCell<Vec<String>>,
 }
 
@@ -86,7 +105,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
         loop {
-            let seed = Seed { path: format!("{}[{}]", self.path, list.len()), duplicates: self.duplicates };
+            let seed = Seed { path: Path::Item(&self.path, list.len()), duplicates: self.duplicates };
             match access.next_element_seed(seed)? {
                 Some(item) => list.push(item),
                 None => return Ok(Value::Array(list)),
@@ -97,11 +116,12 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = access.next_key::<String>()? {
-            let path = if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            let value = access.next_value_seed(Seed { path: path.clone(), duplicates: self.duplicates })?;
-            if fields.insert(key, value).is_some() {
+            let path = Path::Field(&self.path, &key);
+            let value = access.next_value_seed(Seed { path, duplicates: self.duplicates })?;
+            if fields.contains_key(&key) {
                 self.duplicates.borrow_mut().push(format!("duplicate field \"{path}\""));
             }
+            fields.insert(key, value);
         }
         Ok(Value::Object(fields))
     }

@@ -43,7 +43,7 @@ pub(crate) fn revision(query: &Query) -> Result<Option<u64>, ApiError> {
 pub(crate) fn too_new(asked: u64, current: u64) -> ApiError {
     let mut error =
         ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"));
-    error.details = Some(Details { retry_after_seconds: 1, ..Details::default() });
+    error.details = Some(Box::new(Details { retry_after_seconds: 1, ..Details::default() }));
     error.with_cause("ResourceVersionTooLarge", "Too large resource version", "")
 }
 
@@ -126,17 +126,26 @@ pub(crate) fn list(store: &Store, target: &Target, query: &Query) -> Result<Page
         }
         None => (&table.objects, current),
     };
-    Ok(page(objects, shown, &filter, limit, token.as_ref()))
+    Ok(page(objects, shown, &filter, target.resource.namespaced, limit, token.as_ref()))
 }
 
 fn page(
     objects: &BTreeMap<Key, Arc<Stored>>,
     revision: u64,
     filter: &Filter,
+    namespaced: bool,
     limit: Option<usize>,
     token: Option<&Token>,
 ) -> Page {
     let prefix = filter.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
+    // A selector that names one object needs no look at the others.
+    let only = filter.fields.name().map(|name| Key::from(format!("{prefix}{name}")));
+    let named = only.as_ref().filter(|_| !namespaced || filter.namespace.is_some());
+    if let Some(key) = named {
+        let found = objects.get(key).filter(|stored| filter.passes(stored));
+        let metadata = json!({"resourceVersion": revision.to_string()});
+        return Page { items: found.cloned().into_iter().collect(), metadata };
+    }
     let start: Key = token.map_or(prefix.as_str(), |token| token.start.as_str()).into();
     let inside = |key: &Key| key.starts_with(prefix.as_str());
     let mut range = objects.range(start..).take_while(|(key, _)| inside(key));
@@ -211,7 +220,7 @@ impl Token {
              with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the \
              time the first chunk was returned and now may show up in the list.",
         );
-        error.continue_token = Some(next.encode());
+        error.continue_token = Some(next.encode().into());
         error
     }
 }

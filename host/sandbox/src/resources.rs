@@ -27,6 +27,8 @@ pub(crate) struct Resource {
     pub traits: Traits,
     /// Name of the CustomResourceDefinition that made it.
     pub definition: Option<String>,
+    /// The text of what defined it, to notice changes.
+    pub shape: Arc<str>,
 }
 
 /// One version of a resource.
@@ -194,7 +196,7 @@ impl Registry {
                 }
             }
             versions.extend(builtin::virtual_versions(group));
-            versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
+            versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
             versions.dedup();
             (group.clone(), versions)
         });
@@ -237,7 +239,7 @@ mod tests {
     #[test]
     fn versions_are_preferred_as_kubernetes_does() {
         let mut versions = vec!["v1alpha1", "foo10", "v2", "v11beta2", "v10", "v3beta1", "foo1", "v1"];
-        versions.sort_by(|a, b| version_rank(b).cmp(&version_rank(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
         assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v3beta1", "v1alpha1", "foo1", "foo10"]);
     }
 

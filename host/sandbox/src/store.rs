@@ -91,6 +91,20 @@ impl Store {
         stored
     }
 
+    /// Replaces the text of every object of a table by what `change` makes of it, under the same revision: a new schema
+    /// shows in what is read, and is no write.
+    pub(crate) fn reshape(&mut self, id: TableId, change: impl Fn(&mut Value)) {
+        let Some(table) = self.tables.get_mut(&id) else { return };
+        for stored in table.objects.values_mut() {
+            let old = stored.value();
+            let mut object = old.clone();
+            change(&mut object);
+            if object != old {
+                *stored = Arc::new(Stored::freeze(&object, stored.head.revision));
+            }
+        }
+    }
+
     /// Removes an object under the next revision; returns it as its last watchers see it.
     pub(crate) fn remove(&mut self, id: TableId, key: &str) -> Option<Arc<Stored>> {
         let table = self.tables.get_mut(&id)?;

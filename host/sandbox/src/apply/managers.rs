@@ -243,7 +243,7 @@ pub(crate) fn conflict_error(conflicts: &BTreeMap<ManagerId, (FieldSet, Option<S
             .collect();
         format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
     };
-    ApiError { details: Some(details), ..ApiError::new(409, "Conflict", message) }
+    ApiError { details: Some(Box::new(details)), ..ApiError::new(409, "Conflict", message) }
 }
 
 fn describe(id: &ManagerId, _time: Option<&str>) -> String {

@@ -74,15 +74,6 @@ impl FieldSet {
         self.nodes.values().all(Node::is_empty)
     }
 
-    /// Whether the path is in the set.
-    pub(crate) fn has(&self, path: &[Step]) -> bool {
-        match path {
-            [] => false,
-            [step] => self.nodes.get(step).is_some_and(|node| node.member),
-            [step, rest @ ..] => self.nodes.get(step).is_some_and(|node| node.below.has(rest)),
-        }
-    }
-
     pub(super) fn attach(&mut self, step: &Step, node: Node) {
         if !node.is_empty() {
             self.nodes.insert(step.clone(), node);

@@ -45,7 +45,16 @@ impl Turn<'_> {
                 table
             }
         };
-        self.state.registry.add(resource_of(compiled, table, &stored.head.name));
+        let resource = self.state.registry.add(resource_of(compiled, table, stored));
+        if old.is_some_and(|old| old.shape != resource.shape) {
+            let ty = &resource.storage_version().ty;
+            self.state.store.reshape(table, |object| {
+                // What no longer fits stays as it is, as on the real server.
+                if ty.decode(object).is_ok() {
+                    ty.default(object);
+                }
+            });
+        }
     }
 
     fn tell_established(&mut self, definitions: &Arc<Resource>, stored: &Arc<Stored>, compiled: &Crd) {
@@ -137,7 +146,7 @@ impl Turn<'_> {
     }
 }
 
-fn resource_of(compiled: &Crd, table: crate::store::TableId, definition: &str) -> Resource {
+fn resource_of(compiled: &Crd, table: crate::store::TableId, stored: &Stored) -> Resource {
     let versions: Vec<Version> = compiled
         .versions
         .iter()
@@ -175,7 +184,8 @@ fn resource_of(compiled: &Crd, table: crate::store::TableId, definition: &str) -
         versions,
         storage,
         traits: Traits { generation: true, returns_deleted: false, ..Traits::default() },
-        definition: Some(definition.to_owned()),
+        definition: Some(stored.head.name.to_string()),
+        shape: stored.value()["spec"].to_string().into(),
     }
 }
 

@@ -38,14 +38,14 @@ impl ApiError {
     /// The generic answer to a patch that cannot be carried out.
     fn plain(mut self, why: String) -> ApiError {
         self.message = "the server rejected our request due to an error in our request".into();
-        self.details = Some(crate::error::Details {
+        self.details = Some(Box::new(crate::error::Details {
             causes: vec![crate::error::Cause {
                 reason: "UnexpectedServerResponse".into(),
                 message: why,
                 field: String::new(),
             }],
             ..Default::default()
-        });
+        }));
         self
     }
 }

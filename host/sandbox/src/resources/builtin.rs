@@ -192,6 +192,7 @@ impl Row {
                 converted_event: self.has('E'),
             },
             definition: None,
+            shape: "".into(),
         })
     }
 }

@@ -3,7 +3,7 @@
 use super::admit;
 use crate::error::{ApiError, Subject};
 use crate::json;
-use crate::lifecycle::{FOREGROUND, ORPHAN};
+use crate::lifecycle::{CLEANUP, FOREGROUND, ORPHAN};
 use crate::request::Query;
 use crate::resources::Resource;
 use crate::store::object::{Stored, strings};
@@ -221,8 +221,6 @@ impl Turn<'_> {
     }
 }
 
-use crate::lifecycle::CLEANUP;
-
 /// Only pods that run somewhere get time to stop.
 fn grace_of(resource: &Resource, object: &Value, options: &DeleteOptions) -> i64 {
     if !resource.is("", "pods") {
@@ -250,7 +248,8 @@ fn finalizers_for(options: &DeleteOptions, old: &[String], resource: &Resource) 
         Propagation::Background => {}
     }
     let (mut a, mut b) = (old.to_vec(), new.clone());
-    (a.sort(), b.sort());
+    a.sort();
+    b.sort();
     if a == b { old.to_vec() } else { new }
 }
 

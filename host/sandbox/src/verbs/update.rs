@@ -135,11 +135,8 @@ impl Turn<'_> {
     fn prepare_update(&mut self, target: &Target, object: &mut Value, old: &Value) {
         let version = target.served();
         match target.subresource.as_str() {
-            "" if target.resource.is_custom() => {
-                if version.status {
-                    finish::copy_field(object, old, "status");
-                }
-            }
+            "" if target.resource.is_custom() && version.status => finish::copy_field(object, old, "status"),
+            "" if target.resource.is_custom() => {}
             "" => version.ty.prepare_update(object, old),
             "finalize" => {
                 let finalizers = object["spec"]["finalizers"].clone();

@@ -17,6 +17,7 @@ pub struct Client {
 }
 
 impl Client {
+    #[expect(clippy::new_without_default, reason = "a test client is always made by name")]
     pub fn new() -> Client {
         let options = SandboxOptions::new(Arc::new(|| "2026-01-01T00:00:00Z".parse().unwrap()));
         Client { sandbox: Sandbox::new(options) }
