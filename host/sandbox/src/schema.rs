@@ -28,6 +28,9 @@ mod structural;
 mod typed;
 mod validate;
 
+#[cfg(test)]
+mod tests;
+
 pub use builtin::{builtin_groups, openapi_v3};
 pub use field_error::{Cause, ErrorKind, FieldError, aggregate};
 pub use merge::{ListKind, MergeType, PatchStrategy};

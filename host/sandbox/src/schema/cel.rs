@@ -1,74 +1,194 @@
 //! CEL rules of custom kinds (`x-kubernetes-validations`).
+//!
+//! Our own parser, type checker and evaluator, because rules must be refused with cel-go's words and places, typed by the
+//! schema, and held to estimates and budgets of cost. The `cel` crate has no types and no costs, and brings ANTLR along.
+
+mod checker;
+mod eval;
+mod lexer;
+mod library;
+mod parser;
+mod signatures;
+mod syntax;
+mod types;
+mod validator;
+mod value;
+
+#[cfg(test)]
+mod tests;
 
 use serde_json::Value;
 
+use self::checker::compile;
+use self::types::{REQUEST_BYTES_MAX, Type, declare};
 use super::field_error::FieldError;
-use super::structural::Schema;
+use super::path::{child, index};
+use super::structural::{Schema, flag};
 
-/// A place in a schema where rules may be compiled.
+pub(crate) use validator::{Validator, check_default};
+
+/// Past this estimate a single rule is too expensive.
+const RULE_COST_MAX: u64 = 10_000_000;
+
+/// A place in a schema where rules may be compiled, and how often it can occur in an object.
 #[derive(Clone)]
 pub(crate) struct SchemaContext<'a> {
     schema: &'a Value,
+    root: bool,
+    /// None if nothing limits it.
+    occurs: Option<u64>,
 }
 
 /// What came out of a node's rules.
 #[derive(Default)]
 pub(crate) struct Checked {
     pub(crate) errors: Vec<FieldError>,
+    /// Each rule's path and the most that it can cost.
     pub(crate) costs: Vec<(String, u64)>,
 }
 
 impl<'a> SchemaContext<'a> {
     pub(crate) fn root(schema: &'a Value) -> Self {
-        SchemaContext { schema }
+        SchemaContext { schema, root: true, occurs: Some(1) }
     }
 
     pub(crate) fn property(self, name: &str) -> Option<Self> {
-        self.schema.get("properties")?.get(name).map(|schema| SchemaContext { schema })
+        let schema = self.schema.get("properties")?.get(name)?;
+        Some(SchemaContext { schema, root: false, occurs: self.occurs })
     }
 
     pub(crate) fn items(self) -> Option<Self> {
-        self.schema.get("items").map(|schema| SchemaContext { schema })
+        self.many("items", "maxItems")
     }
 
     pub(crate) fn additional(self) -> Option<Self> {
-        self.schema.get("additionalProperties").map(|schema| SchemaContext { schema })
+        self.many("additionalProperties", "maxProperties")
     }
 
+    fn many(self, field: &str, limit: &str) -> Option<Self> {
+        let schema = self.schema.get(field)?;
+        let most = self.schema.get(limit).and_then(Value::as_u64);
+        let occurs = self.occurs.zip(most).map(|(outer, most)| outer.saturating_mul(most));
+        Some(SchemaContext { schema, root: false, occurs })
+    }
+
+    /// Compiles the rules of a node; `no_old` is the place from which on old values cannot be told.
     pub(crate) fn check_rules(
         &self,
-        _path: &str,
-        _schema: &Value,
-        _no_old: Option<&str>,
-        _any_cost: bool,
+        path: &str,
+        raw: &Value,
+        no_old: Option<&str>,
+        any_cost: bool,
     ) -> Checked {
-        Checked::default()
+        let mut checked = Checked::default();
+        let mut schema = Schema::parse(raw);
+        schema.resource_root = self.root;
+        let path = child(path, "x-kubernetes-validations");
+        let Some(declared) = declare(&schema, "object") else {
+            let detail = "internal error: failed to retrieve type information for x-kubernetes-validations";
+            checked.errors.push(FieldError::internal(path, detail));
+            return checked;
+        };
+        let occurs = self.occurs.unwrap_or(REQUEST_BYTES_MAX / (declared.bytes_min + 1));
+        for (at, rule) in schema.validations.iter().enumerate() {
+            self.check_rule(&index(&path, at), rule, &declared.ty, (occurs, no_old, any_cost), &mut checked);
+        }
+        checked
     }
-}
 
-/// The rules of a schema, compiled.
-#[derive(Debug)]
-pub(crate) struct Validator {}
-
-impl Validator {
-    pub(crate) fn compile(_schema: &Schema) -> Option<Validator> {
-        None
-    }
-
-    pub(crate) fn validate(
+    fn check_rule(
         &self,
-        _p: &str,
-        _b: &Value,
-        _old: Option<&Value>,
-        _s: &Schema,
-    ) -> Vec<FieldError> {
-        Vec::new()
+        path: &str,
+        rule: &Value,
+        ty: &Type,
+        (occurs, no_old, any_cost): (u64, Option<&str>, bool),
+        checked: &mut Checked,
+    ) {
+        let text = |field: &str| rule.get(field).and_then(Value::as_str).unwrap_or_default();
+        let optional = flag(rule, "optionalOldSelf");
+        let variables = variables(ty, optional);
+        let invalid = |field: &str, detail: String| FieldError {
+            bad_value: None,
+            ..FieldError::invalid(child(path, field), "", format!("{}: {detail}", rule_as_go(rule)))
+        };
+        let at = child(path, "rule");
+        let compiled = match compile(text("rule"), &variables) {
+            Ok(compiled) if !matches!(compiled.ty, Type::Bool | Type::Dyn) => {
+                checked.errors.push(invalid("rule", "cel expression must evaluate to a bool".to_owned()));
+                None
+            }
+            Ok(compiled) => Some(compiled),
+            Err(report) => {
+                checked.errors.push(invalid("rule", format!("compilation failed: {report}")));
+                None
+            }
+        };
+        let too_much = |name: &str, cost: u64| {
+            (!any_cost && cost > RULE_COST_MAX).then(|| cost_message(name, cost, RULE_COST_MAX))
+        };
+        if let Some(compiled) = &compiled {
+            let cost = compiled.cost.saturating_mul(occurs);
+            checked
+                .errors
+                .extend(too_much("estimated rule cost", cost).map(|text| FieldError::forbidden(&at, text)));
+            checked.costs.push((at.clone(), cost));
+            let message = text("messageExpression");
+            if !message.is_empty() {
+                let at = child(path, "messageExpression");
+                match compile(message, &variables) {
+                    Ok(compiled) if !matches!(compiled.ty, Type::Text | Type::Dyn) => {
+                        let detail = "messageExpression must evaluate to a string".to_owned();
+                        checked.errors.push(invalid("messageExpression", detail));
+                    }
+                    Ok(compiled) => {
+                        let found = too_much("estimated messageExpression cost", compiled.cost);
+                        checked.errors.extend(found.map(|text| FieldError::forbidden(&at, text)));
+                        checked.costs.push((at, compiled.cost));
+                    }
+                    Err(report) => {
+                        let detail = format!("messageExpression compilation failed: {report}");
+                        checked.errors.push(invalid("messageExpression", detail));
+                    }
+                }
+            }
+        }
+        let uses_old = compiled.is_some_and(|compiled| compiled.uses_old);
+        if let (true, Some(place)) = (uses_old, no_old) {
+            let detail =
+                format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {place}");
+            checked.errors.push(FieldError::invalid(&at, text("rule"), detail));
+        } else if !uses_old && rule.get("optionalOldSelf").is_some_and(Value::is_boolean) {
+            let detail = "may not be set if oldSelf is not used in rule";
+            checked.errors.push(FieldError::invalid(child(path, "optionalOldSelf"), optional, detail));
+        }
     }
 }
 
-/// Checks a default value by the rules of its schema.
-pub(crate) fn check_default(_path: &str, _default: &Value, _schema: &Schema) -> Vec<FieldError> {
-    Vec::new()
+/// What rules may name.
+fn variables(ty: &Type, optional: bool) -> [(&'static str, Type); 2] {
+    let old = if optional { Type::optional(ty.clone()) } else { ty.clone() };
+    [("self", ty.clone()), ("oldSelf", old)]
+}
+
+/// A rule as the real server prints it: its internal Go struct, which has no JSON names.
+fn rule_as_go(rule: &Value) -> String {
+    let text = |field: &str| quote_json(rule.get(field).and_then(Value::as_str).unwrap_or_default());
+    let optional = |field: &str| {
+        rule.get(field).filter(|value| !value.is_null()).map_or("null".to_owned(), Value::to_string)
+    };
+    format!(
+        "{{\"Rule\":{},\"Message\":{},\"MessageExpression\":{},\"Reason\":{},\"FieldPath\":{},\"OptionalOldSelf\":{}}}",
+        text("rule"),
+        text("message"),
+        text("messageExpression"),
+        optional("reason"),
+        text("fieldPath"),
+        optional("optionalOldSelf"),
+    )
+}
+
+fn quote_json(text: &str) -> String {
+    super::field_error::go_json(&Value::from(text))
 }
 
 /// How a cost limit was missed.

@@ -58,6 +58,9 @@ impl Native {
                 body["spec"]["finalizers"] = [finalizers, vec![json!("kubernetes")]].concat().into();
             }
         }
+        if self.is("", "Pod") {
+            body["status"] = json!({"phase": "Pending", "qosClass": pods::quality(&body["spec"])});
+        }
         self.default(body);
     }
 

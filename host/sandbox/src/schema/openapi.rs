@@ -83,13 +83,13 @@ pub(crate) fn path_item(path: &str, operations: &Value, wanted: &mut BTreeSet<St
             wanted.insert(body.to_owned());
             one.insert(
                 "requestBody".to_owned(),
-                json!({"content": content(action == "patch", body), "required": true}),
+                json!({"content": content(patch_types(path, action), body), "required": true}),
             );
         }
         let mut response = json!({"description": "OK"});
         if let Some(answer) = text("answer") {
             wanted.insert(answer.to_owned());
-            response["content"] = content(false, answer);
+            response["content"] = content(BODY_TYPES, answer);
         }
         one.insert("responses".to_owned(), json!({"200": response, "401": {"description": "Unauthorized"}}));
         if !action.is_empty() {
@@ -120,18 +120,26 @@ pub(crate) fn path_item(path: &str, operations: &Value, wanted: &mut BTreeSet<St
     Value::Object(item)
 }
 
-fn content(patch: bool, definition: &str) -> Value {
+const BODY_TYPES: &[&str] = &["application/json", "application/yaml"];
+const PATCH_TYPES: &[&str] = &[
+    "application/apply-patch+yaml",
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+];
+
+/// What a request's body may be. Custom resources know no strategic merge patch, and kubectl looks here before it sends one.
+fn patch_types(path: &str, action: &str) -> &'static [&'static str] {
+    let builtin = data().paths.values().flatten().any(|(known, _)| known == path);
+    match action {
+        "patch" if builtin => PATCH_TYPES,
+        "patch" => PATCH_TYPES.get(..3).unwrap_or_default(),
+        _ => BODY_TYPES,
+    }
+}
+
+fn content(types: &[&str], definition: &str) -> Value {
     let body = json!({"schema": {"$ref": format!("#/components/schemas/{definition}")}});
-    let types: &[&str] = if patch {
-        &[
-            "application/apply-patch+yaml",
-            "application/json-patch+json",
-            "application/merge-patch+json",
-            "application/strategic-merge-patch+json",
-        ]
-    } else {
-        &["application/json", "application/yaml"]
-    };
     Value::Object(types.iter().map(|name| ((*name).to_owned(), body.clone())).collect())
 }
 

@@ -52,6 +52,33 @@ fn spec(spec: &mut Value) {
     items(spec, "volumes").for_each(volume);
 }
 
+/// The quality of service that a pod gets by what its containers ask for.
+pub(super) fn quality(spec: &Value) -> &'static str {
+    let lists = ["containers", "initContainers"];
+    let containers: Vec<&Value> =
+        lists.iter().filter_map(|list| spec.get(*list)?.as_array()).flatten().collect();
+    let amount = |container: &Value, kind: &str, name: &str| {
+        container.pointer(&format!("/resources/{kind}/{name}")).cloned()
+    };
+    let names = ["cpu", "memory"];
+    let any = containers.iter().any(|container| {
+        names
+            .iter()
+            .any(|name| ["requests", "limits"].iter().any(|kind| amount(container, kind, name).is_some()))
+    });
+    let all = containers.iter().all(|container| {
+        names.iter().all(|name| {
+            let limit = amount(container, "limits", name);
+            limit.is_some() && limit == amount(container, "requests", name)
+        })
+    });
+    match (any, all) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
 /// Indexing leaves nulls behind where there was nothing.
 fn clean(object: &mut Value, fields: &[&str]) {
     for field in fields {
