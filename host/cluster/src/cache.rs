@@ -15,6 +15,7 @@ use evenkeel_core::contract::{FieldMatch, Gvk, ListQuery};
 use evenkeel_core::deps::Change;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::pointer::Pointer;
+use evenkeel_core::query::value_at;
 use evenkeel_core::selector::Selector;
 
 use self::graves::Graves;
@@ -234,7 +235,7 @@ impl KindCache {
             let (Ok(pointer), Some(value)) = (Pointer::parse(pointer), canonical_text(value)) else {
                 return Some(ListLookup::Found(vec![]));
             };
-            found.retain(|object| object.field(&pointer).is_some_and(|has| *has == *value));
+            found.retain(|object| *value_at(object, &pointer) == *value);
         }
         Some(ListLookup::Found(found))
     }

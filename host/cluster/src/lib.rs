@@ -7,6 +7,11 @@
 //!
 //! All waiting is on tokio's clock, so a paused runtime runs it on virtual time.
 
+/// Until the engine names the word's home.
+#[doc(hidden)]
+pub mod admit_shim {
+    pub use evenkeel_core::admit::Write;
+}
 mod cache;
 mod discovery;
 mod failure;
@@ -19,6 +24,7 @@ mod recorder;
 mod rest;
 mod scope;
 mod shared;
+mod turns;
 mod watch;
 mod write;
 
@@ -226,5 +232,33 @@ impl Cluster {
     /// What is cached of an object, in sync or not.
     pub fn peek(&self, object: &ObjectRef) -> Option<Arc<CachedObject>> {
         self.shared.peek(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_send<T: Send>(_: T) {}
+
+    #[tokio::test]
+    async fn what_it_promises_can_be_awaited_on_any_thread() {
+        let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            Ok::<_, std::convert::Infallible>(http::Response::new(kube::client::Body::empty()))
+        });
+        let client = kube::Client::new(service, "default");
+        let cluster = Cluster::new(client, ClusterOptions::new(Arc::new(|| jiff::Timestamp::UNIX_EPOCH)));
+        let gvk = Gvk::new("", "v1", "ConfigMap");
+        let object = ObjectRef::new(gvk.clone(), Some("a"), "b");
+        let write = evenkeel_core::admit::Write::Delete {
+            object,
+            uid: None,
+            resource_version: None,
+            propagation: evenkeel_core::contract::Propagation::Background,
+        };
+        is_send(cluster.fresh(&[]));
+        is_send(cluster.write(&write));
+        is_send(cluster.resolve(&gvk));
+        is_send(cluster.settled(&gvk, &Scope::All, Depth::Whole));
     }
 }

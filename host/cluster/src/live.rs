@@ -36,6 +36,9 @@ struct ItemMetadata {
     resource_version: String,
 }
 
+/// A kind, a namespace, a label selector: what a live list is of.
+pub(crate) type Collection = (Gvk, Option<Arc<str>>, String);
+
 /// What a list of metadata showed.
 struct Survey {
     /// UID and revision of each object.
@@ -49,31 +52,24 @@ impl Cluster {
     /// an object each, or a list of metadata. What turned out to be newer is in the cache, and told, when this returns.
     pub async fn fresh(&self, queries: &[Query]) -> Result<bool, Failure> {
         // Several questions about one thing are one.
-        let mut gets: BTreeSet<&ObjectRef> = BTreeSet::new();
-        let mut lists: BTreeSet<(&Gvk, Option<&Arc<str>>, &str)> = BTreeSet::new();
+        let mut gets: BTreeSet<ObjectRef> = BTreeSet::new();
+        let mut lists: BTreeSet<Collection> = BTreeSet::new();
         for query in queries {
             match query {
                 Query::Get(GetQuery { object, view: _ }) => {
-                    gets.insert(object);
+                    gets.insert(object.clone());
                 }
                 Query::List(list) => {
-                    lists.insert((&list.gvk, list.namespace.as_ref(), &list.labels));
+                    lists.insert((list.gvk.clone(), list.namespace.clone(), list.labels.clone()));
                 }
                 Query::Clock | Query::External(_) => {}
             }
         }
-        let mut current = true;
-        let shared = &self.shared;
-        let gets = stream::iter(gets).map(|object| async move {
-            let fresh = shared.fresh_object(object).await;
-            fresh.map_err(|error| failure(&object.gvk, &format!("get {object}"), None, &error))
-        });
-        let mut gets = gets.buffered(limits::FRESH_READS_AT_ONCE);
-        while let Some(fresh) = gets.try_next().await? {
-            current &= fresh;
-        }
-        for (gvk, namespace, labels) in lists {
-            let fresh = shared.fresh_list(gvk, namespace, labels).await;
+        let mut current = self.shared.fresh_objects(gets).await?;
+        for list in lists {
+            let (gvk, namespace, labels) = &list;
+            let question = self.shared.fresh_list(gvk, namespace.as_ref(), labels);
+            let fresh = self.shared.turns.ask(list.clone(), question).await;
             current &= fresh.map_err(|error| failure(gvk, &format!("list {gvk}"), None, &error))?;
         }
         Ok(current)
@@ -111,6 +107,20 @@ impl Shared {
         }
     }
 
+    /// Whether all of these are in the cache as they are.
+    async fn fresh_objects(&self, objects: BTreeSet<ObjectRef>) -> Result<bool, Failure> {
+        let look = |object: ObjectRef| async move {
+            let fresh = self.fresh_object(&object).await;
+            fresh.map_err(|error| failure(&object.gvk, &format!("get {object}"), None, &error))
+        };
+        let mut reads = stream::iter(objects).map(look).buffered(limits::FRESH_READS_AT_ONCE);
+        let mut current = true;
+        while let Some(fresh) = reads.try_next().await? {
+            current &= fresh;
+        }
+        Ok(current)
+    }
+
     async fn fresh_object(&self, object: &ObjectRef) -> Result<bool, RestError> {
         if !self.still_served(&object.gvk).await? {
             return Ok(false);
@@ -134,9 +144,8 @@ impl Shared {
         for (place, uid) in gone {
             current &= !self.bury(&place.reference(gvk), &uid).await;
         }
-        let stale: Vec<ObjectRef> = stale.iter().map(|place| place.reference(gvk)).collect();
-        let mut reads =
-            stream::iter(&stale).map(|object| self.refresh(object)).buffered(limits::FRESH_READS_AT_ONCE);
+        let look = |place: Place| async move { self.refresh(&place.reference(gvk)).await };
+        let mut reads = stream::iter(stale).map(look).buffered(limits::FRESH_READS_AT_ONCE);
         while let Some(fresh) = reads.try_next().await? {
             current &= fresh;
         }

@@ -12,9 +12,11 @@ use crate::ClusterOptions;
 use crate::cache::KindCache;
 use crate::discovery::{Discovery, Served};
 use crate::kinds::Arrivals;
+use crate::live::Collection;
 use crate::recorder::Recorder;
 use crate::rest::{Rest, RestError, lock};
 use crate::scope::{Depth, Scope};
+use crate::turns::Turns;
 use crate::watch::{Report, Watch};
 
 /// Something that happened to the caches. It is told after the cache shows it.
@@ -54,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) options: ClusterOptions,
     pub(crate) arrivals: Arrivals,
     pub(crate) recorder: Recorder,
+    /// Live lists under way, by kind, namespace and labels.
+    pub(crate) turns: Turns<Collection>,
     kinds: RwLock<BTreeMap<Gvk, Arc<RwLock<KindCache>>>>,
     watches: Mutex<Watches>,
     feed: Mutex<Option<mpsc::Sender<CacheEvent>>>,
@@ -77,6 +81,7 @@ impl Shared {
             discovery: Discovery::new(),
             arrivals: Arrivals::default(),
             recorder: Recorder::default(),
+            turns: Turns::default(),
             kinds: RwLock::new(BTreeMap::new()),
             watches: Mutex::new(BTreeMap::new()),
             feed: Mutex::new(None),

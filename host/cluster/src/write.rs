@@ -75,8 +75,7 @@ impl Cluster {
     /// a retry at once is one on fresh state.
     pub async fn write(&self, write: &Write) -> Result<Option<Arc<CachedObject>>, WriteError> {
         match write {
-            Write::Create { object, body } => {
-                let manager = &self.shared.options.manager;
+            Write::Create { object, body, manager } => {
                 let request = Request::new("create", object, Some(manager), body);
                 self.shared.send_write(request).await
             }
@@ -86,8 +85,7 @@ impl Cluster {
                 request.subresource = *subresource;
                 self.shared.send_write(request).await
             }
-            Write::Patch { object, body, subresource } => {
-                let manager = &self.shared.options.manager;
+            Write::Patch { object, body, manager, subresource } => {
                 let mut request = Request::new("patch", object, Some(manager), body);
                 request.subresource = *subresource;
                 self.shared.send_write(request).await

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::pointer::Pointer;
+use evenkeel_core::query::value_at;
 
 use crate::scope::Place;
 
@@ -22,7 +23,7 @@ impl IndexOn {
     pub(crate) fn value(&self, object: &CachedObject) -> Option<Arc<str>> {
         match self {
             IndexOn::Controller => object.head().controller_uid.as_deref().map(Into::into),
-            IndexOn::Field(pointer) => object.field(pointer),
+            IndexOn::Field(pointer) => Some(value_at(object, pointer)),
         }
     }
 }
