@@ -3,4 +3,5 @@
 //! There is no second implementation of a pass here: `evenkeel-engine` runs as it does on a cluster, and only its far
 //! ends are others (the API server, the clock).
 
+mod guest;
 pub mod scenario;

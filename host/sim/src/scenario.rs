@@ -6,4 +6,7 @@ pub mod file;
 pub mod kinds;
 pub mod report;
 pub mod run;
+mod story;
+pub mod update;
+mod verify;
 pub mod world;

@@ -81,9 +81,14 @@ mod tests {
 
     #[test]
     fn durations_carry_their_unit() {
-        for (text, millis) in
-            [("250ms", 250), ("30s", 30_000), ("10m", 600_000), ("1h30m", 5_400_000), ("2d", 172_800_000), ("0s", 0)]
-        {
+        for (text, millis) in [
+            ("250ms", 250),
+            ("30s", 30_000),
+            ("10m", 600_000),
+            ("1h30m", 5_400_000),
+            ("2d", 172_800_000),
+            ("0s", 0),
+        ] {
             let parsed: HumanDuration = text.parse().unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(parsed.0, Duration::from_millis(millis), "{text}");
         }
@@ -98,7 +103,9 @@ mod tests {
 
     #[test]
     fn the_largest_whole_unit_is_shown() {
-        for (millis, text) in [(250, "250ms"), (1_000, "1s"), (90_000, "90s"), (120_000, "2m"), (7_200_000, "2h")] {
+        for (millis, text) in
+            [(250, "250ms"), (1_000, "1s"), (90_000, "90s"), (120_000, "2m"), (7_200_000, "2h")]
+        {
             assert_eq!(HumanDuration(Duration::from_millis(millis)).to_string(), text);
         }
     }

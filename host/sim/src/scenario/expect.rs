@@ -90,7 +90,8 @@ mod tests {
         let read = |text| serde_saphyr::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}"));
         let mut found = Vec::new();
         subset("", &read(expected), Some(&read(actual)), &mut found);
-        let shown: Vec<_> = found.iter().map(|d| format!("{}: {} is {}\n", d.at, d.expected, d.actual)).collect();
+        let shown: Vec<_> =
+            found.iter().map(|d| format!("{}: {} is {}\n", d.at, d.expected, d.actual)).collect();
         snapshot.assert_eq(&shown.concat());
     }
 
@@ -101,19 +102,31 @@ mod tests {
 
     #[test]
     fn a_missing_member_is_named_by_its_place() {
-        check("a: {b/c: 1}", "a: {}", expect![[r#"
+        check(
+            "a: {b/c: 1}",
+            "a: {}",
+            expect![[r#"
             /a/b~1c: 1 is nothing
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]
     fn lists_are_compared_element_by_element() {
-        check("a: [1, {b: 2}]", "a: [1, {b: 3, c: 4}]", expect![[r#"
+        check(
+            "a: [1, {b: 2}]",
+            "a: [1, {b: 3, c: 4}]",
+            expect![[r#"
             /a/1/b: 2 is 3
-        "#]]);
-        check("a: [1]", "a: [1, 2]", expect![[r#"
+        "#]],
+        );
+        check(
+            "a: [1]",
+            "a: [1, 2]",
+            expect![[r#"
             /a: [1] is [1,2]
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

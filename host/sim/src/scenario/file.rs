@@ -304,7 +304,11 @@ pub struct RequeueAfter(pub Option<HumanDuration>);
 impl<'de> Deserialize<'de> for RequeueAfter {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        if text == "none" { Ok(Self(None)) } else { text.parse().map(|d| Self(Some(d))).map_err(serde::de::Error::custom) }
+        if text == "none" {
+            Ok(Self(None))
+        } else {
+            text.parse().map(|d| Self(Some(d))).map_err(serde::de::Error::custom)
+        }
     }
 }
 
@@ -365,12 +369,19 @@ pub enum FileError {
 /// Parses one file's text; `path` is for messages only.
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, FileError> {
     serde_saphyr::from_str(text).map_err(|error| {
-        let (line, column) = error.location().map_or((1, 1), |at| (u64::from(at.line()), u64::from(at.column())));
+        let (line, column) =
+            error.location().map_or((1, 1), |at| (u64::from(at.line()), u64::from(at.column())));
         // The first line of the text is the error; the rest is a snippet, and starts with the place that we give ourselves.
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
-        let message = first.split_once(": ").filter(|_| first.starts_with("error: line")).map_or(first, |(_, rest)| rest);
-        let message = message.split_once(": ").filter(|_| message.starts_with("line ")).map_or(message, |(_, rest)| rest);
+        let message = first
+            .split_once(": ")
+            .filter(|_| first.starts_with("error: line"))
+            .map_or(first, |(_, rest)| rest);
+        let message = message
+            .split_once(": ")
+            .filter(|_| message.starts_with("line "))
+            .map_or(message, |(_, rest)| rest);
         FileError::Parse { path: path.to_owned(), line, column, message: message.to_owned() }
     })
 }
@@ -415,7 +426,8 @@ fn load_part(path: &Path, depth: usize) -> Result<Scenario, FileError> {
 /// `over` on top of `base`: settings replace, given objects of the same identity replace, the rest is added.
 fn merge(base: Scenario, over: Scenario) -> Scenario {
     let replaced: BTreeSet<_> = over.given.iter().map(identity).collect();
-    let mut given: Vec<Value> = base.given.into_iter().filter(|object| !replaced.contains(&identity(object))).collect();
+    let mut given: Vec<Value> =
+        base.given.into_iter().filter(|object| !replaced.contains(&identity(object))).collect();
     given.extend(over.given);
     let mut steps = base.steps;
     steps.extend(over.steps);
@@ -457,7 +469,8 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FileError> {
         }
         inside.sort();
         for file in inside {
-            let text = std::fs::read_to_string(&file).map_err(|cause| FileError::Read { path: file.clone(), cause })?;
+            let text = std::fs::read_to_string(&file)
+                .map_err(|cause| FileError::Read { path: file.clone(), cause })?;
             // A file that does not parse is a scenario with an error, not one to skip.
             if parse(&file, &text).map_or(true, |part| !part.steps.is_empty() || !part.scenario.is_empty()) {
                 found.push(file);
@@ -502,6 +515,9 @@ mod tests {
 
     #[test]
     fn the_short_steps_read_as_they_are_written() {
-        check("scenario: a\nsteps: [{advance: 30s}, {restart: host}, {cut-watches: {}}, {resync: 2}]\n", expect![[""]]);
+        check(
+            "scenario: a\nsteps: [{advance: 30s}, {restart: host}, {cut-watches: {}}, {resync: 2}]\n",
+            expect![[""]],
+        );
     }
 }

@@ -163,9 +163,15 @@ mod tests {
             failures: Vec::new(),
             micros: 1500,
         };
-        let difference = Difference::new("writes", "create Namespace a\napply X a/b", "create Namespace a\napply <Y> a/b");
-        let failed = Outcome { failures: vec![Failure { step: 2, difference }], file: "002-b.yaml".into(), ..ok.clone() };
-        let broken = Outcome { error: Some("002-b.yaml:3:5: unknown".into()), scenario: String::new(), ..ok.clone() };
+        let difference =
+            Difference::new("writes", "create Namespace a\napply X a/b", "create Namespace a\napply <Y> a/b");
+        let failed = Outcome {
+            failures: vec![Failure { step: 2, difference }],
+            file: "002-b.yaml".into(),
+            ..ok.clone()
+        };
+        let broken =
+            Outcome { error: Some("002-b.yaml:3:5: unknown".into()), scenario: String::new(), ..ok.clone() };
         vec![ok, failed, broken]
     }
 

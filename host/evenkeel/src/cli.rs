@@ -1,0 +1,158 @@
+//! The command line: a file a subcommand.
+
+mod build;
+mod check;
+mod completions;
+mod demo;
+mod explain;
+mod inspect;
+mod new;
+mod plugin;
+mod render;
+mod run;
+mod sandbox;
+mod scaffold;
+mod serving;
+mod test;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::telemetry::LogFormat;
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Fine: exit code 0.
+    Fine,
+    /// It ran and found something: a failed assertion, a difference, an invalid file. Exit code 1.
+    Found,
+}
+
+/// Runs Kubernetes reconcilers that are WebAssembly components.
+#[derive(Debug, Parser)]
+#[command(name = "evenkeel", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to log, as in `info` or `evenkeel_engine=debug`.
+    #[arg(
+        long,
+        global = true,
+        env = "EVENKEEL_LOG",
+        default_value = "warn",
+        value_name = "FILTER",
+        help_heading = "Logging"
+    )]
+    log: String,
+    /// The form of log lines.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, help_heading = "Logging")]
+    log_format: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  evenkeel demo                                   see Kite at work on an embedded Kubernetes
+  evenkeel sandbox --plugins DIR                  an embedded Kubernetes for kubectl, with your plugins
+  evenkeel run --plugins DIR                      run plugins against the cluster of your kubeconfig
+  evenkeel test plugins/kite                      run a plugin's scenarios
+  evenkeel explain KiteUser alice                 why did it do that
+
+Exit codes: 0 fine; 1 found something; 2 could not do it.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(demo::DemoArgs),
+    Sandbox(sandbox::SandboxArgs),
+    Run(run::RunArgs),
+    Test(test::TestArgs),
+    Render(render::RenderArgs),
+    Explain(explain::ExplainArgs),
+    New(new::NewArgs),
+    Build(build::BuildArgs),
+    Check(check::CheckArgs),
+    Inspect(inspect::InspectArgs),
+    Scaffold(scaffold::ScaffoldArgs),
+    Completions(completions::CompletionsArgs),
+    /// Compiles a component for the host: called by the host itself.
+    #[command(name = "__compile", hide = true)]
+    Compile {
+        /// Handed on.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<std::ffi::OsString>,
+    },
+}
+
+/// Parses the arguments and runs the subcommand; the exit code is 0 fine, 1 found something, 2 could not do it.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are results; anything else is a usage error, which is clap's 2 too.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    if let Command::Compile { args } = cli.command {
+        return evenkeel_runtime::compile_main(args.iter().map(|arg| arg.to_string_lossy().into_owned()));
+    }
+    match cli.run() {
+        Ok(Exit::Fine) => ExitCode::SUCCESS,
+        Ok(Exit::Found) => ExitCode::from(1),
+        // Whoever reads us has gone: as with other commands in a pipe, that is no error.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Cli {
+    fn run(self) -> anyhow::Result<Exit> {
+        crate::telemetry::start(&self.log, self.log_format)?;
+        match self.command {
+            Command::Demo(args) => demo::run(args),
+            Command::Sandbox(args) => sandbox::run(args),
+            Command::Run(args) => run::run(args),
+            Command::Test(args) => test::run(args),
+            Command::Render(args) => render::run(args),
+            Command::Explain(args) => explain::run(args),
+            Command::New(args) => new::run(args),
+            Command::Build(args) => build::run(args),
+            Command::Check(args) => check::run(args),
+            Command::Inspect(args) => inspect::run(args),
+            Command::Scaffold(args) => scaffold::run(args),
+            Command::Completions(args) => completions::run(args),
+            Command::Compile { .. } => Ok(Exit::Fine), // Done before logging starts.
+        }
+    }
+}
+
+/// The error and its causes, each on a line.
+fn report(error: &anyhow::Error) {
+    let colour = crate::output::colour_stderr();
+    let mut err = std::io::stderr().lock();
+    let _ = writeln!(err, "{} {error}", crate::output::paint("error:", crate::output::Paint::Bad, colour));
+    for cause in error.chain().skip(1) {
+        let _ = writeln!(err, "  because {cause}");
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_do_not_contradict_each_other() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,166 @@
+//! `evenkeel new`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use include_dir::{Dir, include_dir};
+
+use super::Exit;
+
+/// The SDK goes along until a registry serves it, so that a project builds wherever it is put.
+static SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
+static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
+const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
+const TEMPLATE: &[(&str, &str)] = &[
+    ("src/lib.rs", include_str!("new/lib.rs.txt")),
+    ("scenarios/greets.yaml", include_str!("new/greets.yaml.txt")),
+    ("README.md", include_str!("new/README.md.txt")),
+    (".gitignore", "/target\n"),
+];
+
+/// Create a plugin project
+///
+/// Makes a folder with a small working plugin in Rust, a test and a scenario.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  evenkeel new greeter
+  cd greeter && cargo test
+  evenkeel build && evenkeel test .")]
+pub struct NewArgs {
+    /// Name of the plugin: 1 to 63 of a-z, 0-9 and -.
+    name: String,
+    /// Folder to make; the name where absent.
+    #[arg(long, value_name = "DIR")]
+    path: Option<PathBuf>,
+}
+
+pub fn run(args: NewArgs) -> anyhow::Result<Exit> {
+    check_name(&args.name)?;
+    let folder = args.path.unwrap_or_else(|| PathBuf::from(&args.name));
+    if folder.exists() {
+        bail!("{} exists already; choose another --path or remove it", folder.display());
+    }
+    create(&args.name, &folder)
+        .with_context(|| format!("cannot make the project in {}", folder.display()))?;
+    println!("Made the plugin {} in {}. Next:", args.name, folder.display());
+    println!("  cd {}", folder.display());
+    println!("  cargo test         # the pass, natively, in milliseconds");
+    println!("  evenkeel build     # the component");
+    println!("  evenkeel test .    # the scenarios, on an embedded Kubernetes");
+    Ok(Exit::Fine)
+}
+
+fn check_name(name: &str) -> anyhow::Result<()> {
+    let fits = !name.is_empty()
+        && name.len() <= 63
+        && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-')
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && !name.ends_with('-');
+    if !fits {
+        bail!(
+            "{name:?} is no plugin name: use 1 to 63 of a-z, 0-9 and -, a letter first and no - at the end"
+        );
+    }
+    Ok(())
+}
+
+fn create(name: &str, folder: &Path) -> anyhow::Result<()> {
+    write(&folder.join("Cargo.toml"), &manifest(name))?;
+    for (path, text) in TEMPLATE {
+        write(
+            &folder.join(path),
+            &text.replace("{{name}}", name).replace("{{crate}}", &name.replace('-', "_")),
+        )?;
+    }
+    // The SDK finds the contract at a place relative to its own, so both keep theirs.
+    copy(&SDK, &folder.join("vendor/evenkeel/plugins/sdk"))?;
+    copy(&WIT, &folder.join("vendor/evenkeel/wit"))
+}
+
+fn copy(from: &Dir<'_>, to: &Path) -> anyhow::Result<()> {
+    for entry in from.entries() {
+        match entry {
+            include_dir::DirEntry::Dir(dir) => copy(dir, to)?,
+            include_dir::DirEntry::File(file) => {
+                let path = to.join(file.path());
+                if let Some(parent) = path.parent() {
+                    fs::create_dir_all(parent)?;
+                }
+                fs::write(&path, file.contents())
+                    .with_context(|| format!("cannot write {}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The project's Cargo.toml: its own crate, and the workspace that the SDK's manifest refers to, with the very versions that
+/// the SDK was tested with.
+fn manifest(name: &str) -> String {
+    let sdk = SDK.get_file("Cargo.toml").and_then(|file| file.contents_utf8()).unwrap_or_default();
+    let used: Vec<&str> = sdk
+        .lines()
+        .filter_map(|line| line.split_once(".workspace").or_else(|| line.split_once(" = { workspace")))
+        .map(|(dependency, _)| dependency)
+        .collect();
+    let section = |head: &str| {
+        let lines = WORKSPACE.lines().skip_while(move |line| *line != head).skip(1);
+        lines
+            .take_while(|line| !line.starts_with('['))
+            .filter(|line| !line.trim().is_empty())
+            .collect::<Vec<_>>()
+    };
+    let dependencies: Vec<_> = section("[workspace.dependencies]")
+        .into_iter()
+        .filter(|line| line.split_once(" = ").is_some_and(|(dependency, _)| used.contains(&dependency)))
+        .collect();
+    let guest = section("[profile.guest]").join("\n");
+    format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\npublish = false\n\n\
+         [lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n\n\
+         [dependencies]\nevenkeel-sdk = {{ path = \"vendor/evenkeel/plugins/sdk\" }}\n\
+         k8s-openapi.workspace = true\nserde.workspace = true\nserde_json.workspace = true\n\n\
+         # Below: what the SDK's own manifest refers to.\n\
+         [workspace]\nresolver = \"3\"\nmembers = [\".\", \"vendor/evenkeel/plugins/sdk\"]\n\n\
+         [workspace.package]\n{}\n\n[workspace.dependencies]\n{}\n\n[workspace.lints.rust]\nunsafe_code = \"deny\"\n\n\
+         # Small, and with function names so that a trap can be read.\n[profile.guest]\n{guest}\n",
+        section("[workspace.package]").join("\n"),
+        dependencies.join("\n"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_cannot_be_a_plugins_are_refused() {
+        for name in ["", "Greeter", "-a", "a-", "a_b", "a/b", "1a", &"a".repeat(64)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name("greeter-2").is_ok());
+    }
+
+    #[test]
+    fn a_project_has_all_that_its_manifest_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let project = folder.path().join("greeter");
+        create("greeter", &project).expect("a project");
+        for file in ["Cargo.toml", "src/lib.rs", "scenarios/greets.yaml", "vendor/evenkeel/wit/world.wit"] {
+            assert!(project.join(file).is_file(), "{file}");
+        }
+        let manifest = fs::read_to_string(project.join("Cargo.toml")).expect("a manifest");
+        for dependency in ["wit-bindgen", "k8s-openapi", "serde_json", "schemars"] {
+            assert!(manifest.contains(&format!("\n{dependency} = ")), "{dependency} is missing:\n{manifest}");
+        }
+    }
+}

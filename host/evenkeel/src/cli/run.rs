@@ -1,0 +1,126 @@
+//! `evenkeel run`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use evenkeel_engine::directory::FileStatus;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use super::serving::{self, DataArgs};
+use super::{Exit, plugin};
+use crate::output::{self, Paint};
+
+/// Between two tries to reach an API server that does not answer.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Run plugins against a cluster
+///
+/// Takes the cluster of the kubeconfig, or the one that it runs in. The folder of plugins is followed: files that appear,
+/// change or vanish are loaded, swapped and unloaded without a restart.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  evenkeel run --plugins plugins
+  evenkeel run --plugins plugins --context staging --install-crds")]
+pub struct RunArgs {
+    /// Folder of plugins (`*.wasm`, each with an optional `.yaml` of settings).
+    #[arg(long, value_name = "DIR")]
+    plugins: PathBuf,
+    /// The kubeconfig; `KUBECONFIG`, `~/.kube/config` or the cluster around where absent.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    #[arg(long)]
+    context: Option<String>,
+    /// Apply the CustomResourceDefinitions that plugins bring along.
+    #[arg(long)]
+    install_crds: bool,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
+    let runtime = Arc::new(plugin::runtime()?);
+    plugin::block_on(async {
+        let config = config(&args).await?;
+        let client =
+            kube::Client::try_from(config.clone()).context("cannot set up a client for the cluster")?;
+        if !reached(&client, &config).await? {
+            return Ok(Exit::Fine);
+        }
+        let host = serving::start_host(client, args.data.journal(), args.install_crds)?;
+        let directory = serving::follow(&host, &runtime, &args.plugins).await?;
+        eprintln!("Running plugins of {} against {}", args.plugins.display(), config.cluster_url);
+        show_files(&directory.files());
+        serving::interrupted().await?;
+        serving::stop(&host).await;
+        Ok(Exit::Fine)
+    })
+}
+
+/// How to reach the cluster. A kubeconfig that is wrong is an error; a cluster that does not answer is not.
+async fn config(args: &RunArgs) -> anyhow::Result<kube::Config> {
+    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
+    match &args.kubeconfig {
+        Some(path) => {
+            let kubeconfig = Kubeconfig::read_from(path)
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(kubeconfig, &options)
+                .await
+                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))
+        }
+        None if args.context.is_some() => {
+            kube::Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig")
+        }
+        None => kube::Config::infer()
+            .await
+            .context("no cluster is configured: set KUBECONFIG, pass --kubeconfig, or run in a cluster"),
+    }
+}
+
+/// Waits until the API server answers, and says what it waits for. False where it was interrupted meanwhile.
+async fn reached(client: &kube::Client, config: &kube::Config) -> anyhow::Result<bool> {
+    loop {
+        let Err(error) = client.apiserver_version().await else { return Ok(true) };
+        eprintln!(
+            "The API server {} does not answer; trying again every {} s ({})",
+            config.cluster_url,
+            RETRY.as_secs(),
+            root(&error)
+        );
+        tokio::select! {
+            () = tokio::time::sleep(RETRY) => {}
+            outcome = serving::interrupted() => {
+                outcome?;
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// The innermost cause: what the network said.
+fn root(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+/// What a folder of plugins holds, a line a file.
+pub fn show_files(files: &[FileStatus]) {
+    let colour = output::colour_stderr();
+    for file in files {
+        let plugin = file.plugin.as_deref().unwrap_or("no plugin");
+        match &file.refused {
+            None => {
+                eprintln!("  {} {plugin} from {}", output::paint("loaded", Paint::Good, colour), file.file)
+            }
+            Some(reason) => {
+                eprintln!("  {} {}: {reason}", output::paint("refused", Paint::Bad, colour), file.file)
+            }
+        }
+    }
+}

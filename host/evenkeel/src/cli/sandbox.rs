@@ -1,0 +1,61 @@
+//! `evenkeel sandbox`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::serving::{self, DataArgs, Server};
+use super::{Exit, plugin};
+use crate::output::{self, Format};
+
+/// Run an embedded Kubernetes for kubectl, with plugins on it
+///
+/// For trying things: everybody may do everything on it, it listens on loopback, and nothing runs a pod.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  evenkeel sandbox
+  evenkeel sandbox --plugins target/plugins --stand-ins kubevirt,cdi
+  KUBECONFIG=.evenkeel/kubeconfig kubectl get namespaces")]
+pub struct SandboxArgs {
+    /// Folder of plugins (`*.wasm`, each with an optional `.yaml` of settings); changes are followed.
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+    /// Port on loopback; 0 for any that is free.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Stand-ins for systems that are not Kubernetes: their kinds are served, and they act.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    stand_ins: Vec<String>,
+    /// The form of the first lines.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Format,
+    #[command(flatten)]
+    data: DataArgs,
+}
+
+pub fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
+    let runtime = Arc::new(plugin::runtime()?);
+    plugin::block_on(async {
+        let server = Server::start(&args.data.data_dir, args.port, &args.stand_ins).await?;
+        let host = serving::start_host(server.client(), args.data.journal(), true)?;
+        let directory = match &args.plugins {
+            Some(folder) => Some(serving::follow(&host, &runtime, folder).await?),
+            None => None,
+        };
+        let files = directory.as_ref().map(|directory| directory.files()).unwrap_or_default();
+        match args.output {
+            Format::Json => output::json(&serde_json::json!({
+                "address": server.listening.address.to_string(), "kubeconfig": server.kubeconfig, "plugins": files,
+            }))?,
+            Format::Text => {
+                println!("An embedded Kubernetes listens on https://{}", server.listening.address);
+                println!("  export KUBECONFIG={}", server.kubeconfig.display());
+                super::run::show_files(&files);
+                println!("Stop it with Ctrl-C.");
+            }
+        }
+        serving::interrupted().await?;
+        serving::stop(&host).await;
+        Ok(Exit::Fine)
+    })
+}

@@ -1,0 +1,115 @@
+//! What `sandbox`, `demo` and `run` share: a data directory, a host, a folder of plugins, an embedded Kubernetes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use evenkeel_core::guest::Guest;
+use evenkeel_engine::directory::{Directory, Loader, LoaderError};
+use evenkeel_engine::journal::{FileOptions, JournalOptions};
+use evenkeel_engine::{Host, HostOptions};
+use evenkeel_runtime::Runtime;
+use evenkeel_sandbox::standins::{self, Running, Stages};
+use evenkeel_sandbox::{ListenOptions, Listening, Sandbox, SandboxOptions};
+
+/// How long passes under way may take when the host stops.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Where a host keeps what must outlive it.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DataArgs {
+    /// Folder of the journal and the kubeconfig; one host at a time uses it.
+    #[arg(long, value_name = "DIR", default_value = ".evenkeel", env = "EVENKEEL_DATA_DIR")]
+    pub data_dir: PathBuf,
+}
+
+impl DataArgs {
+    /// The journal of a host that uses the folder.
+    pub fn journal(&self) -> JournalOptions {
+        JournalOptions {
+            file: Some(FileOptions::new(self.data_dir.join("journal"))),
+            ..JournalOptions::default()
+        }
+    }
+}
+
+/// An embedded Kubernetes behind a listener.
+pub struct Server {
+    /// The API.
+    pub sandbox: Sandbox,
+    /// The listener; it ends with this.
+    pub listening: Listening,
+    /// The kubeconfig for it.
+    pub kubeconfig: PathBuf,
+    _stages: Option<Running>,
+}
+
+impl Server {
+    /// Starts one on loopback, with the kinds of these stand-ins, which act by themselves.
+    pub async fn start(data_dir: &Path, port: u16, stand_ins: &[String]) -> anyhow::Result<Self> {
+        let options = SandboxOptions::default();
+        let clock = Arc::clone(&options.clock);
+        let sandbox = Sandbox::new(options);
+        for name in stand_ins {
+            let crds = standins::crds(name)
+                .with_context(|| format!("no stand-in is called {name:?}; there are kubevirt and cdi"))?;
+            for crd in crds {
+                sandbox.put(crd)?;
+            }
+        }
+        let stages =
+            (!stand_ins.is_empty()).then(|| standins::start(sandbox.service(), Stages::builtin(), clock));
+        let listening = sandbox.serve(ListenOptions { port }).await?;
+        std::fs::create_dir_all(data_dir).with_context(|| format!("cannot make {}", data_dir.display()))?;
+        let kubeconfig = data_dir.join("kubeconfig");
+        listening.write_kubeconfig(&kubeconfig)?;
+        let kubeconfig = kubeconfig.canonicalize().unwrap_or(kubeconfig);
+        Ok(Self { sandbox, listening, kubeconfig, _stages: stages })
+    }
+
+    /// The way to it in process.
+    pub fn client(&self) -> kube::Client {
+        kube::Client::new(self.sandbox.service(), "default")
+    }
+}
+
+/// Starts a host on an API server.
+pub fn start_host(client: kube::Client, journal: JournalOptions, install_crds: bool) -> anyhow::Result<Host> {
+    Ok(Host::start(HostOptions { journal, install_crds, ..HostOptions::new(client) })?)
+}
+
+/// Loads the plugins of a folder and follows its changes.
+pub async fn follow(host: &Host, runtime: &Arc<Runtime>, folder: &Path) -> anyhow::Result<Directory> {
+    let directory = Directory::open(host.clone(), loader(runtime), folder).await?;
+    Ok(directory)
+}
+
+/// Makes plugins of components, by the runtime.
+fn loader(runtime: &Arc<Runtime>) -> Arc<dyn Loader> {
+    let runtime = Arc::clone(runtime);
+    Arc::new(move |wasm: Vec<u8>| {
+        let runtime = Arc::clone(&runtime);
+        async move {
+            let plugin = runtime.load(&wasm).await.map_err(|error| Box::new(error) as LoaderError)?;
+            Ok(plugin as Arc<dyn Guest>)
+        }
+    })
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+pub async fn interrupted() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .context("cannot listen for SIGTERM")?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        outcome = tokio::signal::ctrl_c() => outcome.context("cannot listen for Ctrl-C"),
+    }
+}
+
+/// Lets passes under way finish, and stops.
+pub async fn stop(host: &Host) {
+    if !host.shutdown(GRACE).await {
+        tracing::warn!(seconds = GRACE.as_secs(), "some passes did not finish in time");
+    }
+}

@@ -1,0 +1,122 @@
+//! `evenkeel test`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, bail};
+use clap::ValueEnum;
+use evenkeel_core::guest::Guest;
+use evenkeel_sim::scenario::report::{self, Colour, Outcome};
+use evenkeel_sim::scenario::{file, run as runner, update};
+
+use super::Exit;
+use super::plugin::{self, BuildFlags};
+use crate::output;
+
+/// Run a plugin's scenarios
+///
+/// Each runs the whole host on an embedded Kubernetes of its own, on virtual time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  evenkeel test plugins/kite
+  evenkeel test plugins/kite plugins/kite/scenarios/042-new-machine.yaml
+  evenkeel test kite.wasm scenarios --output junit > report.xml
+  evenkeel test plugins/kite --update")]
+pub struct TestArgs {
+    /// A component (`*.wasm`) or the folder of a plugin's crate.
+    plugin: PathBuf,
+    /// Scenario files, or folders of them; the plugin folder's own `scenarios` where none is given.
+    scenarios: Vec<PathBuf>,
+    /// The form.
+    #[arg(long, short, value_enum, default_value_t)]
+    output: Form,
+    /// Write the writes that happened into the files, in place of those expected; read the difference.
+    #[arg(long)]
+    update: bool,
+    /// Scenarios that run at once; the number of processors where absent.
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    #[command(flatten)]
+    build: BuildFlags,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For a person.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+    /// JUnit's XML.
+    Junit,
+}
+
+pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
+    let folders = folders(&args)?;
+    let files = file::discover(&folders).context("cannot find the scenarios")?;
+    if files.is_empty() {
+        bail!(
+            "no scenario files in {}",
+            folders.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        );
+    }
+    let runtime = plugin::runtime()?;
+    let guest: Arc<dyn Guest> = plugin::block_on(plugin::load(&runtime, &args.plugin, &args.build))?;
+    #[allow(clippy::disallowed_methods, reason = "how long it took is shown, nothing rests on it")]
+    let began = std::time::Instant::now();
+    let mut outcomes = run_all(&files, &guest, args.jobs);
+    if args.update {
+        for outcome in outcomes.iter().filter(|outcome| !outcome.failures.is_empty()) {
+            update::rewrite(Path::new(&outcome.file), outcome)
+                .with_context(|| format!("cannot update {}", outcome.file))?;
+        }
+        outcomes = run_all(&files, &guest, args.jobs);
+    }
+    let took = began.elapsed();
+    match args.output {
+        Form::Json => output::json(&outcomes)?,
+        Form::Junit => std::io::stdout().lock().write_all(report::junit(&outcomes, took).as_bytes())?,
+        Form::Text => {
+            let colour = if output::colour_stdout() { Colour::Always } else { Colour::Never };
+            std::io::stdout().lock().write_all(report::human(&outcomes, took, colour).as_bytes())?;
+        }
+    }
+    Ok(if outcomes.iter().all(Outcome::passed) { Exit::Fine } else { Exit::Found })
+}
+
+fn folders(args: &TestArgs) -> anyhow::Result<Vec<PathBuf>> {
+    if !args.scenarios.is_empty() {
+        return Ok(args.scenarios.clone());
+    }
+    let own = args.plugin.join("scenarios");
+    if !own.is_dir() {
+        bail!("{} has no folder scenarios: name the scenario files", args.plugin.display());
+    }
+    Ok(vec![own])
+}
+
+/// Every file, side by side; the outcomes are in the order of the files.
+fn run_all(files: &[PathBuf], guest: &Arc<dyn Guest>, jobs: Option<usize>) -> Vec<Outcome> {
+    let jobs = jobs
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+        .clamp(1, files.len().max(1));
+    let next = AtomicUsize::new(0);
+    let mut outcomes: Vec<(usize, Outcome)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut done = Vec::new();
+            while let Some(index) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < files.len())
+            {
+                done.push((index, runner::run_file(&files[index], guest)));
+            }
+            done
+        };
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_default()).collect()
+    });
+    outcomes.sort_by_key(|(index, _)| *index);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
