@@ -39,7 +39,9 @@ impl Seen {
     pub(crate) fn answer(&self) -> Answer {
         match self {
             Self::Object(object) => Answer::Object(object.as_ref().map(|object| Arc::clone(object.json()))),
-            Self::Objects(objects) => Answer::Objects(objects.iter().map(|object| Arc::clone(object.json())).collect()),
+            Self::Objects(objects) => {
+                Answer::Objects(objects.iter().map(|object| Arc::clone(object.json())).collect())
+            }
             Self::Unserved => Answer::Unserved,
             Self::Time(time) => Answer::Time(time.clone()),
             Self::External(answer) => Answer::External(answer.clone()),
@@ -57,15 +59,6 @@ impl Seen {
             // The digest leaves the time out; any hash will do.
             Self::Time(_) => AnswerHash::unserved(),
             Self::External(answer) => AnswerHash::external(answer),
-        }
-    }
-
-    /// Every object in it.
-    pub(crate) fn objects(&self) -> &[Arc<CachedObject>] {
-        match self {
-            Self::Object(Some(object)) => std::slice::from_ref(object),
-            Self::Objects(objects) => objects,
-            Self::Object(None) | Self::Unserved | Self::Time(_) | Self::External(_) => &[],
         }
     }
 }
@@ -91,7 +84,9 @@ fn widest(grant: &Grant, gvk: &Gvk, need: &Scope) -> Scope {
     }
     let by_name = names(grant).is_some();
     match need {
-        Scope::Object(ObjectRef { namespace: Some(namespace), .. }) if by_name => Scope::Namespace(Arc::clone(namespace)),
+        Scope::Object(ObjectRef { namespace: Some(namespace), .. }) if by_name => {
+            Scope::Namespace(Arc::clone(namespace))
+        }
         Scope::All | Scope::Namespace(_) | Scope::Object(_) if by_name => need.clone(),
         Scope::All | Scope::Namespace(_) | Scope::Object(_) => Scope::All,
     }

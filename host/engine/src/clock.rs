@@ -37,7 +37,8 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        let elapsed = jiff::SignedDuration::try_from(self.start.elapsed()).unwrap_or(jiff::SignedDuration::MAX);
+        let elapsed =
+            jiff::SignedDuration::try_from(self.start.elapsed()).unwrap_or(jiff::SignedDuration::MAX);
         self.base.saturating_add(elapsed).unwrap_or(self.base)
     }
 }

@@ -1,7 +1,7 @@
 //! The kinds that a plugin brings along: applied before its watches start, and waited for until they are served.
 
 use evenkeel_cluster::Served;
-use crate::shim::admit::Write;
+use evenkeel_core::admit::Write;
 use evenkeel_core::contract::{Gvk, Json, ObjectRef};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
@@ -43,11 +43,13 @@ impl Definition {
     fn parse(crd: &Json) -> Result<Self, Held> {
         let value: Value = serde_json::from_str(crd)
             .map_err(|error| Held::Crd { name: "?".into(), reason: format!("it is no JSON: {error}") })?;
-        let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (name, group, kind) = (text("/metadata/name"), text("/spec/group"), text("/spec/names/kind"));
         let versions = value.pointer("/spec/versions").and_then(Value::as_array).cloned().unwrap_or_default();
         let served = versions.iter().filter(|version| version["served"] == true);
-        let served = served.filter_map(|version| Some(Gvk::new(&group, version["name"].as_str()?, &kind))).collect();
+        let served =
+            served.filter_map(|version| Some(Gvk::new(&group, version["name"].as_str()?, &kind))).collect();
         if name.is_empty() {
             return Err(Held::Crd { name: "?".into(), reason: "it has no name".into() });
         }

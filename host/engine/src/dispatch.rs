@@ -7,7 +7,7 @@ use evenkeel_core::contract::{Gvk, ListQuery, ObjectRef};
 use evenkeel_core::deps::Change;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::queue::Priority;
-use crate::shim::record::Trigger;
+use evenkeel_core::record::Trigger;
 
 use crate::answers::primary_scopes;
 use crate::keys::{ControllerId, Key, Wait};
@@ -89,7 +89,9 @@ fn synced(shared: &Shared, gvk: &Gvk, scope: &Scope) {
     let controllers = state.primaries.get(gvk).cloned().unwrap_or_default();
     drop(state);
     for controller in controllers {
-        shared.consider_all(controller, &Trigger::Synced { gvk: gvk.clone() }, |object| in_scope(scope, object));
+        shared.consider_all(controller, &Trigger::Synced { gvk: gvk.clone() }, |object| {
+            in_scope(scope, object)
+        });
     }
 }
 
@@ -113,7 +115,12 @@ fn serving(state: &mut State, gvk: &Gvk, served: bool) {
 
 impl Shared {
     /// Has every primary of a controller looked at once, after all that is more urgent.
-    pub(crate) fn consider_all(&self, controller: ControllerId, trigger: &Trigger, which: impl Fn(&ObjectRef) -> bool) {
+    pub(crate) fn consider_all(
+        &self,
+        controller: ControllerId,
+        trigger: &Trigger,
+        which: impl Fn(&ObjectRef) -> bool,
+    ) {
         let Some(primaries) = self.primaries_of(controller) else { return };
         let mut state = self.state();
         let known = state.keys.of(controller);

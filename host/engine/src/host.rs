@@ -7,7 +7,7 @@ use evenkeel_cluster::{Cluster, ClusterOptions, Depth};
 use evenkeel_core::contract::ObjectRef;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::limits::Limits;
-use crate::shim::record::{PassRecord, Trigger};
+use evenkeel_core::record::{PassRecord, Trigger};
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
@@ -74,12 +74,17 @@ pub struct Host {
 impl Host {
     /// Starts it; it has nothing to do before a plugin is loaded. Call it inside a tokio runtime.
     pub fn start(options: HostOptions) -> Result<Self, JournalError> {
-        let HostOptions { client, clock, seed, workers, journal, providers, faults, install_crds, limits } = options;
+        let HostOptions { client, clock, seed, workers, journal, providers, faults, install_crds, limits } =
+            options;
         let journal = Journal::open(&journal)?;
         let wall = Arc::clone(&clock);
-        let cluster = Cluster::new(client, ClusterOptions { seed, ..ClusterOptions::new(Arc::new(move || wall.now())) });
+        let cluster = Cluster::new(
+            client,
+            ClusterOptions { seed, ..ClusterOptions::new(Arc::new(move || wall.now())) },
+        );
         let events = cluster.events();
-        let shared = Arc::new(Shared::new(cluster, clock, providers, faults, journal, seed, limits, install_crds));
+        let shared =
+            Arc::new(Shared::new(cluster, clock, providers, faults, journal, seed, limits, install_crds));
         let mut tasks = JoinSet::new();
         if let Some(events) = events {
             tasks.spawn(Arc::clone(&shared).take_events(events));
@@ -143,7 +148,8 @@ impl Host {
             let mut state = self.shared.state();
             let before = state.install(Arc::clone(&loaded));
             state.consider_known(&name);
-            let controllers = state.plugins.get(&name).map(|slot| slot.controllers.clone()).unwrap_or_default();
+            let controllers =
+                state.plugins.get(&name).map(|slot| slot.controllers.clone()).unwrap_or_default();
             (before, controllers)
         };
         for (plan, id) in loaded.controllers.iter().zip(controllers) {

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::shim::record::PassRecord;
+use evenkeel_core::record::PassRecord;
 use tokio::sync::broadcast;
 
-pub use self::file::{Skipped, read};
 use self::file::JournalFile;
+pub use self::file::{Skipped, read};
 use crate::limits::{JOURNAL_BYTES, JOURNAL_FILE_BYTES, JOURNAL_FILES, JOURNAL_SUBSCRIBERS_LAG_MAX};
 use crate::status::JournalStatus;
 

@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use evenkeel_core::object::CachedObject;
-use evenkeel_core::query::Prepared;
 use evenkeel_core::breaker::Breaker;
 use evenkeel_core::contract::{Action, FailedPass, Gvk, ObjectRef};
 use evenkeel_core::memo::Digest;
+use evenkeel_core::object::CachedObject;
+use evenkeel_core::query::Prepared;
 
 use crate::limits::GONE_KEYS_MAX;
 
@@ -275,7 +275,8 @@ mod tests {
             keys.get_mut(key).expect("an entry").gone = true;
             forgotten.extend(keys.note_gone(key));
         }
-        let names: Vec<_> = forgotten.iter().filter_map(|key| keys.get(*key)).map(|entry| &*entry.object.name).collect();
+        let names: Vec<_> =
+            forgotten.iter().filter_map(|key| keys.get(*key)).map(|entry| &*entry.object.name).collect();
         assert_eq!(names, ["0"]);
     }
 }

@@ -25,11 +25,10 @@ pub mod provider;
 mod report;
 mod settle;
 mod shared;
-mod shim;
 mod state;
 pub mod status;
 mod worker;
 
-pub use shim::record::PassRecord;
+pub use evenkeel_core::record::PassRecord;
 pub use host::{Host, HostOptions};
 pub use paused::PAUSED;

@@ -17,8 +17,6 @@ pub const JOURNAL_SUBSCRIBERS_LAG_MAX: usize = 4096;
 
 /// Keys whose primary is gone that are still remembered, a host: enough to see a deletion's aftermath.
 pub const GONE_KEYS_MAX: usize = 1024;
-/// Queries that one pass may put, answered or not: the index holds an entry for each.
-pub const QUERIES_PER_PASS_MAX: usize = 512;
 /// Passes after which the learned queries are learned anew, where they may hold ones no longer asked.
 pub const PASSES_BEFORE_RELEARNING: u32 = 16;
 /// Runs of one pass that found its evidence stale, before it counts as a conflict.
@@ -31,8 +29,6 @@ pub const DENIALS_MAX: usize = 32;
 /// Keys that a status names as slowed down.
 pub const SLOWED_MAX: usize = 16;
 
-/// The longest `requeue-after` that is taken; the resync would have come first.
-pub const REQUEUE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The shortest `resync`: below it a controller would do nothing else.
 pub const RESYNC_MIN: Duration = Duration::from_secs(1);
 /// How long CustomResourceDefinitions may take to be served after they were applied.

@@ -1,15 +1,149 @@
 //! What a look at a key notes down for the journal.
-use evenkeel_core::contract::{Action, Observation, Reply};
-use evenkeel_core::guest::CallStats;
-use crate::shim::admit::Verdict;
+
+use evenkeel_core::admit::Verdict;
+use evenkeel_core::contract::{
+    Action, Conclusion, Failure, LogLevel, LogLine, ObjectRef, Observation, Reply, Request, Step,
+};
+use evenkeel_core::guest::{CallError, CallStats};
+use evenkeel_core::limits::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
+use evenkeel_core::record::{CallRecord, CallReply, DeedOutcome, DeedRecord, End, PassRecord};
+use evenkeel_core::target::ActionTarget;
+
 use crate::shared::Shared;
 use crate::state::Taken;
-pub(crate) struct Notes {}
+
+/// The notes of one look.
+#[derive(Default)]
+pub(crate) struct Notes {
+    time: String,
+    request: Option<Request>,
+    calls: Vec<CallRecord>,
+    deeds: Vec<DeedRecord>,
+    /// Whether what is done now repairs drift.
+    repairing: bool,
+}
+
 impl Notes {
-    pub(crate) fn begin(_: &Shared, _: &Taken) -> Self { Self {} }
-    pub(crate) fn replied(&mut self, _: &Reply, _: CallStats) {}
-    pub(crate) fn gave_up(&mut self, _: CallStats) {}
-    pub(crate) fn observed(&mut self, _: &[Observation]) {}
-    pub(crate) fn judged(&mut self, _: &Action, _: &Verdict) {}
-    pub(crate) fn sent<T>(&mut self, _: &T) {}
+    pub(crate) fn begin(shared: &Shared) -> Self {
+        Self { time: shared.clock.now().to_string(), ..Self::default() }
+    }
+
+    /// The plugin is called for the first time in this pass.
+    pub(crate) fn asked_first(&mut self, request: &Request) {
+        self.request = Some(request.clone());
+    }
+
+    /// From here on what is done repairs drift.
+    pub(crate) fn repair(&mut self) {
+        self.repairing = true;
+    }
+
+    pub(crate) fn replied(&mut self, reply: &Reply, stats: CallStats) {
+        let Reply { step, log } = reply;
+        let said = match step {
+            Step::Observe(queries) => CallReply::Asked { queries: queries.clone(), answers: vec![] },
+            Step::Perform(actions) => CallReply::Performed { actions: actions.len() },
+            Step::Finish(Conclusion { actions, prune, requeue_after }) => CallReply::Concluded {
+                actions: actions.len(),
+                prune: prune.clone(),
+                requeue_after: *requeue_after,
+            },
+        };
+        self.call(said, log.iter().take(LOG_LINES_MAX).map(cut).collect(), stats);
+    }
+
+    pub(crate) fn gave_up(&mut self, failure: &Failure, stats: CallStats) {
+        self.call(CallReply::Failed { failure: failure.clone() }, vec![], stats);
+    }
+
+    pub(crate) fn died(&mut self, error: &CallError) {
+        self.call(CallReply::Died { error: error.to_string() }, vec![], CallStats::default());
+    }
+
+    fn call(&mut self, reply: CallReply, log: Vec<LogLine>, stats: CallStats) {
+        let micros = u64::try_from(stats.elapsed.as_micros()).unwrap_or(u64::MAX);
+        self.calls.push(CallRecord { reply, log, micros, memory: stats.memory });
+    }
+
+    /// The answers to the questions of the last call.
+    pub(crate) fn observed(&mut self, observations: &[Observation]) {
+        if let Some(CallRecord { reply: CallReply::Asked { answers, .. }, .. }) = self.calls.last_mut() {
+            answers.extend_from_slice(observations);
+        }
+    }
+
+    /// Something was done or left out.
+    pub(crate) fn did(
+        &mut self,
+        target: &ActionTarget<'_>,
+        verdict: Option<&Verdict>,
+        done: Result<(), &Failure>,
+    ) {
+        let outcome = match (verdict, done) {
+            (_, Err(failure)) => DeedOutcome::Failed { failure: failure.clone() },
+            (Some(Verdict::Skip(reason)), Ok(())) => DeedOutcome::Skipped { reason: *reason },
+            (Some(Verdict::Send(_) | Verdict::Fail(_) | Verdict::Elsewhere) | None, Ok(())) => {
+                DeedOutcome::Done
+            }
+        };
+        self.deed(target.action(), target.object().cloned(), outcome);
+    }
+
+    /// An action that could not even be judged.
+    pub(crate) fn refused(&mut self, action: &Action, failure: &Failure) {
+        self.deed(action, None, DeedOutcome::Failed { failure: failure.clone() });
+    }
+
+    fn deed(&mut self, action: &Action, object: Option<ObjectRef>, outcome: DeedOutcome) {
+        self.deeds.push(DeedRecord { action: action.clone(), object, outcome, repair: self.repairing });
+    }
+
+    /// The record, if there is anything to tell.
+    pub(crate) fn close(self, taken: &Taken, end: End, micros: u64) -> Option<PassRecord> {
+        let told = match &end {
+            End::Stands => self.deeds.iter().any(|deed| !matches!(deed.outcome, DeedOutcome::Skipped { .. })),
+            End::Waiting { .. } | End::Slowed { .. } | End::Paused => true,
+            End::Concluded { .. } | End::Failed { .. } | End::Stale => true,
+        };
+        let Self { time, request, calls, deeds, repairing: _ } = self;
+        for line in calls.iter().flat_map(|call| &call.log) {
+            log(taken, line);
+        }
+        let manifest = taken.loaded.guest.manifest();
+        let mut record = PassRecord {
+            time,
+            plugin: manifest.name.clone(),
+            version: manifest.version.clone(),
+            digest: taken.loaded.guest.digest().to_owned(),
+            controller: taken.plan().spec.name.clone(),
+            key: taken.object.clone(),
+            trigger: taken.trigger.clone(),
+            request,
+            calls,
+            deeds,
+            end,
+            micros,
+        };
+        record.redact();
+        told.then_some(record)
+    }
+}
+
+/// A plugin's line, no longer than the host takes.
+fn cut(line: &LogLine) -> LogLine {
+    let mut end = line.message.len().min(LOG_LINE_BYTES_MAX);
+    while !line.message.is_char_boundary(end) {
+        end -= 1;
+    }
+    LogLine { level: line.level, message: line.message.get(..end).unwrap_or_default().to_owned() }
+}
+
+fn log(taken: &Taken, line: &LogLine) {
+    let (plugin, object, message) = (taken.loaded.name(), &taken.object, &line.message);
+    match line.level {
+        LogLevel::Debug => tracing::debug!(target: "plugin", plugin, %object, "{message}"),
+        LogLevel::Info => tracing::info!(target: "plugin", plugin, %object, "{message}"),
+        LogLevel::Warn => tracing::warn!(target: "plugin", plugin, %object, "{message}"),
+        LogLevel::Error => tracing::error!(target: "plugin", plugin, %object, "{message}"),
+    }
 }

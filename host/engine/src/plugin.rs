@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_core::contract::{Controller, Json, Manifest, Permission, Verb};
 use evenkeel_core::grant::Grant;
 use evenkeel_core::guest::Guest;
-use crate::shim::manifest::{self, ManifestFault};
+use evenkeel_core::manifest::{self, ManifestFault};
 use evenkeel_core::memo::Digester;
 use evenkeel_core::names::field_manager;
 use evenkeel_core::object::CachedObject;
@@ -119,7 +119,9 @@ impl Loaded {
         manifest::check(manifest).map_err(|faults| Held::Manifest { faults })?;
         check_config(manifest, &settings.config)?;
         let (permissions, namespaces) = match &settings.grant {
-            Some(OperatorGrant { permissions, namespaces }) => (permissions.as_deref(), namespaces.as_deref()),
+            Some(OperatorGrant { permissions, namespaces }) => {
+                (permissions.as_deref(), namespaces.as_deref())
+            }
             None => (None, None),
         };
         let grant = Grant::new(manifest, permissions, namespaces);
@@ -166,7 +168,8 @@ impl Loaded {
 }
 
 fn covers(have: &Permission, asked: &Permission, verb: Verb) -> bool {
-    let names = have.names.is_empty() || (!asked.names.is_empty() && asked.names.iter().all(|name| have.names.contains(name)));
+    let names = have.names.is_empty()
+        || (!asked.names.is_empty() && asked.names.iter().all(|name| have.names.contains(name)));
     have.gvk == asked.gvk && have.verbs.contains(&verb) && names
 }
 

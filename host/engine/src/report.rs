@@ -11,7 +11,8 @@ use crate::limits::SLOWED_MAX;
 use crate::shared::Shared;
 use crate::state::{Slot, State};
 use crate::status::{
-    ControllerStatus, HostStatus, KeyStatus, PluginState, PluginStatus, QueueStatus, Slowed, Waits, WatchStatus,
+    ControllerStatus, HostStatus, KeyStatus, PluginState, PluginStatus, QueueStatus, Slowed, Waits,
+    WatchStatus,
 };
 
 impl Shared {
@@ -105,7 +106,11 @@ fn slowed(entry: &Entry, now: std::time::Duration) -> Option<Slowed> {
     Some(Slowed { object: entry.object.clone(), woken_by, for_another: until - now })
 }
 
-fn plugin(name: &str, slot: &Slot, controllers: &mut BTreeMap<ControllerId, ControllerStatus>) -> PluginStatus {
+fn plugin(
+    name: &str,
+    slot: &Slot,
+    controllers: &mut BTreeMap<ControllerId, ControllerStatus>,
+) -> PluginStatus {
     let guest = &slot.loaded.guest;
     PluginStatus {
         name: name.to_owned(),

@@ -8,7 +8,7 @@ use evenkeel_core::fingerprint::mix;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::Priority;
-use crate::shim::record::Trigger;
+use evenkeel_core::record::Trigger;
 use evenkeel_core::retry::{self, Retry};
 
 use crate::keys::{Entry, Key, Memo, Wait};
@@ -45,6 +45,29 @@ pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: C
         }
     }
     shared.wake();
+}
+
+/// What follows from a failure of this look.
+fn retry_of(shared: &Shared, taken: &Taken, failed: &Failed) -> Retry {
+    let told = taken.failure.is_some();
+    let failures = taken.failures.saturating_add(1);
+    match retry::after(&failed.failure, failures, shared.seed ^ taken.key.serial()) {
+        // A plugin that was not told yet may want to say so in a status.
+        Retry::WhenInputChanges | Retry::WhenGrantChanges if failed.action.is_some() && !told => {
+            Retry::AtOnce
+        }
+        retry => retry,
+    }
+}
+
+/// When a failed look is tried again, for the journal.
+pub(crate) fn retry_in_words(shared: &Shared, taken: &Taken, failed: &Failed) -> String {
+    match retry_of(shared, taken, failed) {
+        Retry::BackOff(wait) => format!("in {} ms", wait.as_millis()),
+        Retry::AtOnce => "at once".to_owned(),
+        Retry::WhenInputChanges => "when its input changes".to_owned(),
+        Retry::WhenGrantChanges => "when its grant changes".to_owned(),
+    }
 }
 
 struct Settling<'a> {
@@ -121,7 +144,14 @@ impl Settling<'_> {
         if self.taken.stale_runs >= STALE_RUNS_MAX {
             let message = "what the pass rests on changes faster than it can act on it";
             let failure = Failure::new(FailureKind::Conflict, message);
-            return self.failed(Failed { failure, action: None, queries, digest: None, fault: None, denied: false });
+            return self.failed(Failed {
+                failure,
+                action: None,
+                queries,
+                digest: None,
+                fault: None,
+                denied: false,
+            });
         }
         self.learn(queries, true, Vec::new());
         self.entry(|entry| {
@@ -137,15 +167,27 @@ impl Settling<'_> {
         self.entry(|entry| {
             entry.stale_runs = 0;
             if requeue_due {
-                entry.requeue_at = entry.memo.as_ref().and_then(|memo| memo.requeue_after).map(|after| now + after);
+                entry.requeue_at =
+                    entry.memo.as_ref().and_then(|memo| memo.requeue_after).map(|after| now + after);
             }
         });
         self.timers();
     }
 
     fn concluded(&mut self, concluded: Concluded) {
-        let Concluded { digest, queries, padded, extras, kept, made, prune, requeue_after, timely, told, cured } =
-            concluded;
+        let Concluded {
+            digest,
+            queries,
+            padded,
+            extras,
+            kept,
+            made,
+            prune,
+            requeue_after,
+            timely,
+            told,
+            cured,
+        } = concluded;
         self.learn(queries, padded, extras);
         let requeue_after = requeue_after.map(retry::requeue);
         let now = self.now;
@@ -169,31 +211,26 @@ impl Settling<'_> {
     }
 
     fn failed(&mut self, failed: Failed) {
+        let retry = retry_of(self.shared, self.taken, &failed);
         let Failed { failure, action, queries, digest, fault, denied } = failed;
         self.learn(queries, true, Vec::new());
         if denied {
             self.state.note_denied(self.key(), failure.message.clone());
         }
-        let told = self.taken.failure.is_some();
-        let rejected_action = action.is_some();
-        let mut failures = 0;
+        let count = self.taken.failures.saturating_add(1);
         self.entry(|entry| {
-            entry.failures = entry.failures.saturating_add(1);
-            failures = entry.failures;
+            entry.failures = count;
             entry.memo = None;
             entry.requeue_at = None;
             entry.stale_runs = 0;
             entry.rejected = None;
-            entry.failure = Some(Arc::new(FailedPass { failure: failure.clone(), action, count: failures }));
+            entry.failure = Some(Arc::new(FailedPass { failure: failure.clone(), action, count }));
         });
-        let seed = self.shared.seed ^ self.key().serial();
-        match retry::after(&failure, failures, seed) {
-            Retry::BackOff(wait) => self.retry_at(self.now + wait),
-            Retry::AtOnce => self.state.enqueue(self.key(), self.trigger_retry(), Priority::Retry),
-            // A plugin that was not told yet may want to say so in a status.
-            Retry::WhenInputChanges | Retry::WhenGrantChanges if rejected_action && !told => {
-                self.state.enqueue(self.key(), self.trigger_retry(), Priority::Retry);
+        match retry {
+            Retry::BackOff(wait) => {
+                self.state.enqueue_at(self.key(), Trigger::Retry, Priority::Retry, self.now + wait);
             }
+            Retry::AtOnce => self.state.enqueue(self.key(), Trigger::Retry, Priority::Retry),
             Retry::WhenInputChanges => self.reject(digest, Wait::Input),
             Retry::WhenGrantChanges => self.reject(digest, Wait::Grant),
         }
@@ -208,15 +245,6 @@ impl Settling<'_> {
             entry.rejected = digest;
             entry.wait = Some(wait);
         });
-    }
-
-    fn retry_at(&mut self, at: Duration) {
-        let trigger = self.trigger_retry();
-        self.state.enqueue_at(self.key(), trigger, Priority::Retry, at);
-    }
-
-    fn trigger_retry(&self) -> Trigger {
-        Trigger::Retry
     }
 
     /// The plugin did not survive the call: is the version bad?
@@ -254,7 +282,8 @@ impl Settling<'_> {
         let now = self.now;
         let resync = self.taken.plan().spec.resync.map(|every| Duration::from_millis(every).max(RESYNC_MIN));
         let resync = resync.filter(|_| !self.primary_gone);
-        let steps = self.state.counts(self.key()).map_or(0, |counts| counts.elided.wrapping_add(counts.passes));
+        let steps =
+            self.state.counts(self.key()).map_or(0, |counts| counts.elided.wrapping_add(counts.passes));
         let seed = self.shared.seed ^ self.key().serial();
         self.entry(|entry| entry.resync_at = resync.map(|every| now + jittered(every, mix(seed, steps))));
         let Some(entry) = self.state.keys.get(self.key()) else { return };

@@ -3,15 +3,17 @@
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use evenkeel_cluster::{CacheEvent, Cluster};
+use evenkeel_core::admit::{Answered, Write};
 use evenkeel_core::breaker::Turn;
 use evenkeel_core::contract::ObjectRef;
 use evenkeel_core::limits::Limits;
+use evenkeel_core::object::CachedObject;
 use evenkeel_core::queue::Priority;
-use crate::shim::record::Trigger;
+use evenkeel_core::record::Trigger;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -34,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) install_crds: bool,
     start: Instant,
+    normalised: RwLock<Answered>,
     state: Mutex<State>,
     /// A key may be ready.
     ready: Notify,
@@ -69,6 +72,7 @@ impl Shared {
             limits,
             install_crds,
             start: Instant::now(),
+            normalised: RwLock::default(),
             state: Mutex::default(),
             ready: Notify::new(),
             timer: Notify::new(),
@@ -124,8 +128,14 @@ impl Shared {
         .await
     }
 
-    pub(crate) fn normalised(&self) -> crate::shim::admit::Answered {
-        crate::shim::admit::Answered
+    /// What the API server made of earlier applies.
+    pub(crate) fn normalised(&self) -> RwLockReadGuard<'_, Answered> {
+        self.normalised.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the API server made of a write.
+    pub(crate) fn note_answer(&self, write: &Write, answer: &CachedObject) {
+        self.normalised.write().unwrap_or_else(PoisonError::into_inner).note(write, answer);
     }
 
     /// Returns once no pass runs.
@@ -171,7 +181,13 @@ impl Shared {
     }
 
     /// Has an object of a controller looked at; tells whether there is such a controller.
-    pub(crate) fn enqueue(&self, plugin: &str, controller: &str, object: &ObjectRef, trigger: Trigger) -> bool {
+    pub(crate) fn enqueue(
+        &self,
+        plugin: &str,
+        controller: &str,
+        object: &ObjectRef,
+        trigger: Trigger,
+    ) -> bool {
         let mut state = self.state();
         let Some(id) = state.controller_named(plugin, controller) else { return false };
         let (key, _) = state.keys.intern(id, object);

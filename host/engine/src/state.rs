@@ -13,7 +13,7 @@ use evenkeel_core::memo::Digest;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::{Priority, Queue};
-use crate::shim::record::Trigger;
+use evenkeel_core::record::Trigger;
 
 use crate::health::Health;
 use crate::keys::{ControllerId, Entry, Key, Keys, Memo, Wait};
@@ -92,6 +92,10 @@ pub(crate) struct Taken {
     pub(crate) last_seen: Option<Arc<CachedObject>>,
     pub(crate) stale_runs: u32,
     pub(crate) rejected: Option<Digest>,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// It was found paused before.
+    pub(crate) was_paused: bool,
     /// Its conclusion wanted it run again by now.
     pub(crate) requeue_due: bool,
     /// Its controller wanted it run again by now.
@@ -123,11 +127,14 @@ impl State {
     pub(crate) fn install(&mut self, loaded: Arc<Loaded>) -> Option<Arc<Loaded>> {
         let name = loaded.name().to_owned();
         let old = self.plugins.remove(&name);
-        let mut left: Vec<ControllerId> = old.as_ref().map(|slot| slot.controllers.clone()).unwrap_or_default();
+        let mut left: Vec<ControllerId> =
+            old.as_ref().map(|slot| slot.controllers.clone()).unwrap_or_default();
         let mut controllers = Vec::new();
         for (index, plan) in loaded.controllers.iter().enumerate() {
             let kept = left.iter().position(|id| {
-                self.controllers.get(id).is_some_and(|slot| *slot.name == *plan.spec.name && slot.primary == plan.spec.primary)
+                self.controllers
+                    .get(id)
+                    .is_some_and(|slot| *slot.name == *plan.spec.name && slot.primary == plan.spec.primary)
             });
             let id = match kept {
                 Some(position) => left.remove(position),
@@ -196,7 +203,10 @@ impl State {
 
     pub(crate) fn controller_named(&self, plugin: &str, name: &str) -> Option<ControllerId> {
         let slot = self.plugins.get(plugin)?;
-        slot.controllers.iter().copied().find(|id| self.controllers.get(id).is_some_and(|one| *one.name == *name))
+        slot.controllers
+            .iter()
+            .copied()
+            .find(|id| self.controllers.get(id).is_some_and(|one| *one.name == *name))
     }
 
     pub(crate) fn counts(&mut self, key: Key) -> Option<&mut Counts> {
@@ -282,11 +292,24 @@ impl State {
             return None;
         }
         let (loaded, index) = (Arc::clone(&slot.loaded), controller.index);
+        let was_paused = self.keys.get(key)?.wait == Some(Wait::Paused);
         self.unpark(key);
         let entry = self.keys.get_mut(key)?;
         entry.wait = None;
-        let Entry { object, learned, padded_for, memo, failure, last_seen, stale_runs, rejected, requeue_at, resync_at, .. } =
-            &*entry;
+        let Entry {
+            object,
+            learned,
+            padded_for,
+            memo,
+            failure,
+            last_seen,
+            stale_runs,
+            rejected,
+            failures,
+            requeue_at,
+            resync_at,
+            ..
+        } = &*entry;
         Some(Taken {
             key,
             trigger: trigger.clone(),
@@ -300,13 +323,20 @@ impl State {
             last_seen: last_seen.clone(),
             stale_runs: *stale_runs,
             rejected: *rejected,
+            failures: *failures,
+            was_paused,
             requeue_due: requeue_at.is_some_and(|at| at <= now),
             resync_due: resync_at.is_some_and(|at| at <= now),
         })
     }
 
     /// Has a change of any of these answers wake the key, and one of its primary.
-    pub(crate) fn depend(&mut self, taken: &Taken, mut queries: Vec<Arc<Prepared>>, extras: Vec<Arc<Prepared>>) {
+    pub(crate) fn depend(
+        &mut self,
+        taken: &Taken,
+        mut queries: Vec<Arc<Prepared>>,
+        extras: Vec<Arc<Prepared>>,
+    ) {
         if self.keys.get(taken.key).is_none() {
             return;
         }
@@ -326,7 +356,13 @@ impl State {
             version: manifest.version.clone(),
             reason: reason.to_owned(),
         };
-        tracing::error!(plugin, version = refusal.version, digest = refusal.digest, reason, "plugin condemned");
+        tracing::error!(
+            plugin,
+            version = refusal.version,
+            digest = refusal.digest,
+            reason,
+            "plugin condemned"
+        );
         match slot.before.take() {
             Some(before) => {
                 self.install(before);

@@ -17,7 +17,7 @@ use evenkeel_core::contract::{Action, Failure, FailureKind, Gvk, ObjectRef};
 use evenkeel_core::guest::CallError;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
-use crate::shim::record::PassRecord;
+use evenkeel_core::record::PassRecord;
 use futures::FutureExt;
 
 use self::look::Look;
@@ -113,7 +113,8 @@ pub(crate) async fn run(shared: &Arc<Shared>, taken: Taken) {
 
 /// A panic is a bug of ours; it costs this pass only.
 fn panicked(panic: &(dyn std::any::Any + Send), taken: &Taken) -> Ended {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said =
+        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let message = format!("the host failed in this pass: {}", said.unwrap_or("it panicked"));
     tracing::error!(object = %taken.object, message, "pass panicked");
     Ended::Failed(Box::new(Failed {

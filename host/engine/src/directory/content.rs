@@ -68,7 +68,8 @@ impl Content {
     async fn load(&self, name: &str, status: &mut FileStatus) -> Result<(), String> {
         let refuse = |digest: &str, version: &str, reason: String| {
             if let Some(plugin) = &status.plugin {
-                let refusal = Refusal { digest: digest.into(), version: version.into(), reason: reason.clone() };
+                let refusal =
+                    Refusal { digest: digest.into(), version: version.into(), reason: reason.clone() };
                 self.host.refuse(plugin, refusal);
             }
             reason
@@ -80,7 +81,8 @@ impl Content {
         if let Some(other) = self.known.iter().find(|(other, known)| *other != name && known.holds(&plugin)) {
             return Err(refuse(format!("{} holds the plugin {plugin} already", file_name(other.0))));
         }
-        let outcome = self.host.load(Arc::clone(&guest), settings).await.map_err(|held| refuse(chain(&held)))?;
+        let outcome =
+            self.host.load(Arc::clone(&guest), settings).await.map_err(|held| refuse(chain(&held)))?;
         match outcome {
             LoadOutcome::Loaded => tracing::info!(plugin, version, digest = guest.digest(), "plugin loaded"),
             LoadOutcome::Swapped { from } => {

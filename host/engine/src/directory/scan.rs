@@ -64,7 +64,15 @@ mod tests {
 
     #[test]
     fn temporary_files_are_not_taken_for_plugins() {
-        let names = ["kite.wasm", "kite.yaml", ".kite.wasm", "kite.wasm.tmp", "kite.wasm~", "#kite.wasm", "README.md"];
+        let names = [
+            "kite.wasm",
+            "kite.yaml",
+            ".kite.wasm",
+            "kite.wasm.tmp",
+            "kite.wasm~",
+            "#kite.wasm",
+            "README.md",
+        ];
         let ours: Vec<_> = names.into_iter().filter(|name| is_ours(Path::new(name))).collect();
         assert_eq!(ours, ["kite.wasm", "kite.yaml"]);
     }

@@ -38,8 +38,11 @@ struct PermissionFile {
 
 /// Reads a settings file; an error names line and column.
 pub fn parse_settings(text: &str) -> Result<PluginSettings, SettingsError> {
-    let file: SettingsFile =
-        if text.trim().is_empty() { SettingsFile::default() } else { serde_saphyr::from_str(text).map_err(SettingsError)? };
+    let file: SettingsFile = if text.trim().is_empty() {
+        SettingsFile::default()
+    } else {
+        serde_saphyr::from_str(text).map_err(SettingsError)?
+    };
     let grant = file.grant.map(|grant| OperatorGrant {
         permissions: grant.permissions.map(|list| list.into_iter().map(permission).collect()),
         namespaces: grant.namespaces,

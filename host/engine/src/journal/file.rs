@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::shim::record::PassRecord;
+use evenkeel_core::record::PassRecord;
 
 use super::{FileOptions, JournalError};
 use crate::limits::{JOURNAL_LINE_BYTES_MAX, JOURNAL_QUEUE_MAX};
@@ -119,7 +119,8 @@ fn write_all(mut out: Files, inbox: &Receiver<Message>, dropped: &AtomicU64) {
     while let Ok(message) = inbox.recv() {
         match message {
             Message::Line(record) => {
-                let written = serde_json::to_vec(&*record).map_err(io::Error::from).and_then(|line| out.write(line));
+                let written =
+                    serde_json::to_vec(&*record).map_err(io::Error::from).and_then(|line| out.write(line));
                 if let Err(cause) = written {
                     dropped.fetch_add(1, Ordering::Relaxed);
                     tracing::warn!(%cause, "the journal could not be written");
@@ -180,7 +181,8 @@ impl Files {
     fn rotate(&mut self) -> io::Result<()> {
         self.current.flush()?;
         for number in (1..self.files_max).rev() {
-            let from = if number == 1 { self.directory.join(CURRENT) } else { older(&self.directory, number - 1) };
+            let from =
+                if number == 1 { self.directory.join(CURRENT) } else { older(&self.directory, number - 1) };
             match fs::rename(&from, older(&self.directory, number)) {
                 Ok(()) => {}
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}

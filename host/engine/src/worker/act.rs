@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_cluster::{Depth, Need, Scope};
-use crate::shim::admit::{Verdict, Write};
-use evenkeel_core::contract::{Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query};
-use crate::shim::record::Trigger;
+use evenkeel_core::admit::{Verdict, Write};
+use evenkeel_core::contract::{
+    Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query,
+};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
+use evenkeel_core::record::Trigger;
 use evenkeel_core::target::ActionTarget;
 
 use super::look::{Look, Stop};
@@ -17,6 +19,9 @@ use super::world::{Sight, Standing};
 use crate::answers::want_object;
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
+
+/// The object or answer that came of an action, or why it failed.
+type Outcome = Result<Option<Json>, Failure>;
 
 impl Look<'_> {
     /// Carries out the actions of a round, and says what came of each.
@@ -53,9 +58,19 @@ impl Look<'_> {
         Ok(())
     }
 
-    fn targets<'t>(&self, actions: &'t [Action]) -> Result<Vec<ActionTarget<'t>>, Stop> {
-        let parse = |action| ActionTarget::of(action).map_err(|fault| self.stop_at(action, fault.failure()));
-        actions.iter().map(parse).collect()
+    fn targets<'t>(&mut self, actions: &'t [Action]) -> Result<Vec<ActionTarget<'t>>, Stop> {
+        let mut targets = Vec::with_capacity(actions.len());
+        for action in actions {
+            match ActionTarget::of(action) {
+                Ok(target) => targets.push(target),
+                Err(fault) => {
+                    let failure = fault.failure();
+                    self.notes.refused(action, &failure);
+                    return Err(self.stop_at(action, failure));
+                }
+            }
+        }
+        Ok(targets)
     }
 
     /// Before anything is done: every object that is to be written is watched, and where something cannot be undone,
@@ -78,7 +93,8 @@ impl Look<'_> {
                 Standing::Unknown => return Err(Stop::Wait(need(object))),
             }
         }
-        let named: BTreeSet<ObjectRef> = targets.iter().filter_map(|target| target.object().cloned()).collect();
+        let named: BTreeSet<ObjectRef> =
+            targets.iter().filter_map(|target| target.object().cloned()).collect();
         irreversible |= !self.victims(prune, &named)?.is_empty();
         if irreversible { self.check_evidence(self.prune_queries(prune)).await } else { Ok(()) }
     }
@@ -86,7 +102,10 @@ impl Look<'_> {
     /// Has what these actions leave behind wake the key when it drifts, before any of them is done.
     fn watch_over(&mut self, targets: &[ActionTarget<'_>], prune: &[Gvk]) {
         let left = targets.iter().filter(|target| {
-            matches!(target.action(), Action::Apply(_) | Action::ApplyStatus(_) | Action::AddFinalizer(_) | Action::Delete(_))
+            matches!(
+                target.action(),
+                Action::Apply(_) | Action::ApplyStatus(_) | Action::AddFinalizer(_) | Action::Delete(_)
+            )
         });
         let left = left.filter_map(|target| target.object()).cloned();
         let gets = left.map(|object| Query::Get(GetQuery { object, view: vec![] }));
@@ -103,22 +122,38 @@ impl Look<'_> {
     }
 
     /// Carries out one action.
-    pub(crate) async fn act(&mut self, target: &ActionTarget<'_>) -> Result<Option<Json>, Stop> {
+    pub(super) async fn act(&mut self, target: &ActionTarget<'_>) -> Result<Option<Json>, Stop> {
         let action = target.action();
-        let grant = &self.taken.loaded.grant;
-        grant.allows_action(target, &self.taken.object).map_err(|denial| self.denied_at(action, denial))?;
-        let fate = self.strike(action);
-        if let Fate::FailBefore(failure) = fate {
-            return Err(self.stop_at(action, failure));
+        if let Err(denial) = self.taken.loaded.grant.allows_action(target, &self.taken.object) {
+            self.notes.did(target, None, Err(&denial.failure()));
+            return Err(self.denied_at(action, &denial));
         }
-        let done = match action {
+        let fate = self.strike(action);
+        let (verdict, done) = match &fate {
+            Fate::FailBefore(failure) => (None, Err(failure.clone())),
+            Fate::Proceed | Fate::FailAfter(_) => self.carry(target).await?,
+        };
+        let done = match fate {
+            Fate::FailAfter(failure) => Err(failure),
+            Fate::Proceed | Fate::FailBefore(_) => done,
+        };
+        self.notes.did(target, verdict.as_ref(), done.as_ref().map(|_| ()));
+        let outcome = done.map_err(|failure| self.stop_at(action, failure))?;
+        self.cured |=
+            self.taken.failure.as_ref().is_some_and(|failure| failure.action.as_ref() == Some(action));
+        self.keep(target);
+        Ok(outcome)
+    }
+
+    /// Gives an action to whoever is to do it.
+    async fn carry(&mut self, target: &ActionTarget<'_>) -> Result<(Option<Verdict>, Outcome), Stop> {
+        match target.action() {
             Action::Enqueue(enqueue) => {
-                let plugin = self.taken.loaded.name();
                 let trigger = Trigger::Enqueued { by: self.taken.object.clone() };
-                self.shared.enqueue(plugin, &enqueue.controller, &enqueue.object, trigger);
-                Ok(None)
+                self.shared.enqueue(self.taken.loaded.name(), &enqueue.controller, &enqueue.object, trigger);
+                Ok((None, Ok(None)))
             }
-            Action::External(operation) => self.shared.providers.perform(operation).await,
+            Action::External(operation) => Ok((None, self.shared.providers.perform(operation).await)),
             Action::Create(_)
             | Action::Apply(_)
             | Action::ApplyStatus(_)
@@ -126,22 +161,14 @@ impl Look<'_> {
             | Action::AddFinalizer(_)
             | Action::RemoveFinalizer(_)
             | Action::Patch(_)
-            | Action::Publish(_) => self.write(target).await?,
-        };
-        let done = match fate {
-            Fate::FailAfter(failure) => Err(failure),
-            Fate::Proceed | Fate::FailBefore(_) => done,
-        };
-        let outcome = done.map_err(|failure| self.stop_at(action, failure))?;
-        self.cured |= self.taken.failure.as_ref().is_some_and(|failure| failure.action.as_ref() == Some(action));
-        self.keep(target);
-        Ok(outcome)
+            | Action::Publish(_) => self.write(target).await,
+        }
     }
 
-    /// Sends a write, unless it would change nothing or may not be.
-    async fn write(&mut self, target: &ActionTarget<'_>) -> Result<Result<Option<Json>, Failure>, Stop> {
+    /// Sends a write, unless it would change nothing or cannot succeed.
+    async fn write(&mut self, target: &ActionTarget<'_>) -> Result<(Option<Verdict>, Outcome), Stop> {
         let action = target.action();
-        let Some(object) = target.object() else { return Ok(Ok(None)) };
+        let Some(object) = target.object() else { return Ok((None, Ok(None))) };
         let current = if is_watched(action) {
             match self.standing(object) {
                 Standing::Known(sight) if must_run_again(action, &sight) => return Err(Stop::Stale),
@@ -149,32 +176,33 @@ impl Look<'_> {
                 Standing::Unknown => return Err(Stop::Wait(need(object))),
                 Standing::Unserved => {
                     let message = format!("{} is not served by the API server", object.gvk);
-                    return Ok(Err(Failure::new(FailureKind::NotFound, message)));
+                    return Ok((None, Err(Failure::new(FailureKind::NotFound, message))));
                 }
             }
         } else {
             self.shared.cluster.peek(object)
         };
         let verdict = self.admit(target, current.as_deref());
-        self.notes.judged(action, &verdict);
-        match verdict {
+        let outcome = match &verdict {
             Verdict::Skip(_) => {
                 self.counted.skipped += 1;
-                Ok(Ok(current.map(|object| Arc::clone(object.json()))))
+                Ok(current.map(|object| Arc::clone(object.json())))
             }
-            Verdict::Fail(failure) => Ok(Err(failure)),
+            Verdict::Fail(failure) => Err(failure.clone()),
             // What is not for the API server never comes here.
-            Verdict::Elsewhere => Ok(Ok(None)),
-            Verdict::Send(write) => Ok(self.send(object, &write).await),
-        }
+            Verdict::Elsewhere => Ok(None),
+            Verdict::Send(write) => self.send(object, write).await,
+        };
+        Ok((Some(verdict), outcome))
     }
 
-    async fn send(&mut self, object: &ObjectRef, write: &Write) -> Result<Option<Json>, Failure> {
+    async fn send(&mut self, object: &ObjectRef, write: &Write) -> Outcome {
         self.counted.sent += 1;
-        let sent = self.shared.cluster.write(write).await;
-        self.notes.sent(&sent);
-        let new = sent.map_err(|error| error.failure)?;
+        let new = self.shared.cluster.write(write).await.map_err(|error| error.failure)?;
         self.written.note(object);
+        if let Some(new) = &new {
+            self.shared.note_answer(write, new);
+        }
         Ok(new.map(|object| Arc::clone(object.json())))
     }
 
@@ -201,7 +229,8 @@ impl Look<'_> {
             }
             Action::AddFinalizer(_) => {}
             Action::RemoveFinalizer(removed) => {
-                self.kept.retain(|kept| !matches!(&kept.action, Action::AddFinalizer(added) if added == removed));
+                self.kept
+                    .retain(|kept| !matches!(&kept.action, Action::AddFinalizer(added) if added == removed));
                 return;
             }
             Action::Create(_)

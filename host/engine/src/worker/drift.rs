@@ -6,7 +6,7 @@ mod siblings;
 use std::sync::{Arc, PoisonError};
 
 use evenkeel_cluster::{Depth, Lookup, Need, Scope};
-use crate::shim::admit::Verdict;
+use evenkeel_core::admit::Verdict;
 use evenkeel_core::contract::{Action, Apply};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::target::ActionTarget;
@@ -18,6 +18,7 @@ use crate::keys::{Kept, Memo};
 /// Looks at everything that the remembered conclusion applied, and repairs what drifted.
 pub(super) async fn repair(look: &mut Look<'_>) -> Result<(), Stop> {
     let Some(memo) = look.taken.memo.clone() else { return Ok(()) };
+    look.notes.repair();
     for kept in &memo.kept {
         if let Some(action) = drifted(look, kept)? {
             let target = ActionTarget::of(&action).map_err(|fault| look.stop_at(&action, fault.failure()))?;
@@ -48,7 +49,11 @@ fn drifted(look: &Look<'_>, kept: &Kept) -> Result<Option<Action>, Stop> {
         Lookup::Unserved => return Ok(None),
         Lookup::NotSynced => {
             let object = kept.object.clone();
-            return Err(Stop::Wait(Need { gvk: object.gvk.clone(), scope: Scope::Object(object), depth: Depth::Whole }));
+            return Err(Stop::Wait(Need {
+                gvk: object.gvk.clone(),
+                scope: Scope::Object(object),
+                depth: Depth::Whole,
+            }));
         }
     };
     let revision = current.as_ref().map(|current| current.head().resource_version.clone());

@@ -2,7 +2,6 @@
 
 use evenkeel_core::contract::{GetQuery, Query};
 use evenkeel_core::memo::AnswerHash;
-use futures::FutureExt;
 
 use super::look::{Look, Stop};
 use crate::answers::{Answered, look};
@@ -15,14 +14,18 @@ impl Look<'_> {
         let asked = self.answered.iter().map(|answered| answered.query.query());
         queries.extend(asked.filter(|query| matches!(query, Query::Get(_) | Query::List(_))).cloned());
         // Whether the caches were behind does not matter; whether the answers are the same does.
-        // Boxed here, or the compiler loses track of the lifetimes within.
-        let fresh = futures::future::ready(Ok::<bool, evenkeel_core::contract::Failure>(true)).boxed();
+
+        let fresh = self.shared.cluster.fresh(&queries);
         fresh.await.map_err(|failure| self.stop(failure))?;
         let primary = self.look_for_primary().map_err(|_| Stop::Stale)?;
         let view = &self.taken.plan().view;
         let same_primary =
             AnswerHash::object(primary.as_deref(), view) == AnswerHash::object(self.primary.as_deref(), view);
-        if same_primary && self.answered.iter().all(|answered| self.still(answered)) { Ok(()) } else { Err(Stop::Stale) }
+        if same_primary && self.answered.iter().all(|answered| self.still(answered)) {
+            Ok(())
+        } else {
+            Err(Stop::Stale)
+        }
     }
 
     /// Whether the caches still give the answer that the pass was given.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_cluster::{Depth, Lookup, Need, Scope};
-use crate::shim::admit::{Circumstances, Verdict, admit};
+use evenkeel_core::admit::{Circumstances, Verdict, admit};
 use evenkeel_core::contract::{Action, Conclusion, Failure, ObjectRef, Observation, Query, Reply, Request};
 use evenkeel_core::grant::Denial;
 use evenkeel_core::guest::GuestReply;
@@ -12,6 +12,7 @@ use evenkeel_core::memo::{AnswerHash, Digest};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::pass::{Effect, Pass};
 use evenkeel_core::query::Prepared;
+use evenkeel_core::record::End;
 use evenkeel_core::target::ActionTarget;
 use tokio::time::Instant;
 
@@ -22,6 +23,7 @@ use crate::keys::Kept;
 use crate::limits::PASSES_BEFORE_RELEARNING;
 use crate::notes::Notes;
 use crate::paused::is_paused;
+use crate::settle;
 use crate::shared::Shared;
 use crate::state::Taken;
 
@@ -73,15 +75,41 @@ impl<'a> Look<'a> {
             made: BTreeSet::new(),
             cured: false,
             counted: Counted::default(),
-            notes: Notes::begin(shared, taken),
+            notes: Notes::begin(shared),
             started: Instant::now(),
         }
     }
 
     /// What is left of it besides how it ended.
-    pub(super) fn close(self, _ended: &Ended) -> Close {
+    pub(super) fn close(self, ended: &Ended) -> Close {
         let primary_gone = self.primary.is_none();
-        Close { record: None, counted: self.counted, primary_gone }
+        let micros = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let record = self.end(ended).and_then(|end| self.notes.close(self.taken, end, micros));
+        Close { record, counted: self.counted, primary_gone }
+    }
+
+    /// How it ended, for the journal; what is said every time is said once.
+    fn end(&self, ended: &Ended) -> Option<End> {
+        let again = |waiting: bool| (!waiting).then_some(());
+        Some(match ended {
+            Ended::NotOurs | Ended::StillRejected => return None,
+            Ended::Paused => again(self.taken.was_paused).map(|()| End::Paused)?,
+            Ended::Waiting(waiting) => End::Waiting { gvk: waiting.need.gvk.clone() },
+            Ended::Slowed => {
+                let until =
+                    self.shared.state().keys.get(self.taken.key).and_then(|entry| entry.slowed_until)?;
+                let millis = until.saturating_sub(self.shared.now()).as_millis();
+                End::Slowed { millis: u64::try_from(millis).unwrap_or(u64::MAX) }
+            }
+            Ended::Stale { queries: _ } => End::Stale,
+            Ended::Stands => End::Stands,
+            Ended::Concluded(concluded) => End::Concluded { requeue_after: concluded.requeue_after },
+            Ended::Failed(failed) => End::Failed {
+                failure: failed.failure.clone(),
+                count: self.taken.failures.saturating_add(1),
+                retry: settle::retry_in_words(self.shared, self.taken, failed),
+            },
+        })
     }
 
     /// What core says of an action: whether it goes to the API server, and as what.
@@ -101,7 +129,9 @@ impl<'a> Look<'a> {
             Err(need) => return Ended::Waiting(Waiting { need, queries: None }),
         };
         match &self.primary {
-            Some(primary) if !self.taken.loaded.looks_after(self.taken.plan(), primary) => return Ended::NotOurs,
+            Some(primary) if !self.taken.loaded.looks_after(self.taken.plan(), primary) => {
+                return Ended::NotOurs;
+            }
             Some(primary) if is_paused(primary) => return Ended::Paused,
             None if self.taken.last_seen.is_none() && !self.taken.asked_for() => return Ended::NotOurs,
             Some(_) | None => {}
@@ -179,6 +209,7 @@ impl<'a> Look<'a> {
     async fn pass(&mut self) -> Result<Ended, Stop> {
         self.forget_what_may_not_be_told();
         let mut pass = Pass::start(self.request());
+        self.notes.asked_first(pass.request());
         loop {
             let reply = self.call(pass.request()).await?;
             match pass.step(reply, &self.shared.limits).map_err(|error| self.stop(error.failure()))? {
@@ -234,10 +265,11 @@ impl<'a> Look<'a> {
                 Ok(reply)
             }
             Ok(GuestReply { outcome: Err(failure), stats }) => {
-                self.notes.gave_up(stats);
+                self.notes.gave_up(&failure, stats);
                 Err(self.stop(failure))
             }
             Err(error) => {
+                self.notes.died(&error);
                 let mut failed = self.failed(error.failure());
                 failed.fault = Some(error);
                 Err(Stop::Fail(Box::new(failed)))
@@ -249,7 +281,7 @@ impl<'a> Look<'a> {
     async fn observe(&mut self, queries: Vec<Arc<Prepared>>) -> Result<Vec<Observation>, Stop> {
         let grant = &self.taken.loaded.grant;
         for query in &queries {
-            grant.allows_query(query.query()).map_err(|denial| self.denied(denial))?;
+            grant.allows_query(query.query()).map_err(|denial| self.denied(&denial))?;
         }
         self.note_dependencies(&queries);
         for query in &queries {
@@ -261,7 +293,8 @@ impl<'a> Look<'a> {
                 Ok(seen) => seen,
                 Err(need) => {
                     // Run again once it is known, with all of these asked in advance.
-                    self.answered.extend(queries.iter().map(|query| Answered::new(Arc::clone(query), Seen::Unserved)));
+                    self.answered
+                        .extend(queries.iter().map(|query| Answered::new(Arc::clone(query), Seen::Unserved)));
                     return Err(Stop::Wait(need));
                 }
             };
@@ -319,12 +352,16 @@ impl<'a> Look<'a> {
         Stop::Fail(Box::new(Failed { action: Some(action.clone()), ..self.failed(failure) }))
     }
 
-    pub(super) fn denied(&self, denial: Denial) -> Stop {
+    pub(super) fn denied(&self, denial: &Denial) -> Stop {
         Stop::Fail(Box::new(Failed { denied: true, ..self.failed(denial.failure()) }))
     }
 
-    pub(super) fn denied_at(&self, action: &Action, denial: Denial) -> Stop {
-        Stop::Fail(Box::new(Failed { denied: true, action: Some(action.clone()), ..self.failed(denial.failure()) }))
+    pub(super) fn denied_at(&self, action: &Action, denial: &Denial) -> Stop {
+        Stop::Fail(Box::new(Failed {
+            denied: true,
+            action: Some(action.clone()),
+            ..self.failed(denial.failure())
+        }))
     }
 
     fn ended(&self, stop: Stop) -> Ended {

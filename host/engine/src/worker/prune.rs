@@ -31,16 +31,22 @@ impl Look<'_> {
     }
 
     /// What is to be deleted, less what the conclusion applied.
-    pub(super) fn victims(&self, kinds: &[Gvk], applied: &BTreeSet<ObjectRef>) -> Result<Vec<Arc<CachedObject>>, Stop> {
+    pub(super) fn victims(
+        &self,
+        kinds: &[Gvk],
+        applied: &BTreeSet<ObjectRef>,
+    ) -> Result<Vec<Arc<CachedObject>>, Stop> {
         let mut victims = Vec::new();
         for query in self.prune_queries(kinds) {
             let grant = &self.taken.loaded.grant;
-            grant.allows_query(&query).map_err(|denial| self.denied(denial))?;
+            grant.allows_query(&query).map_err(|denial| self.denied(&denial))?;
             want(&self.shared.cluster, grant, &query);
             let Query::List(list) = &query else { continue };
             match self.shared.cluster.list(list) {
                 ListLookup::Found(found) => {
-                    let doomed = |object: &Arc<CachedObject>| !object.head().deleting && !applied.contains(&object.reference());
+                    let doomed = |object: &Arc<CachedObject>| {
+                        !object.head().deleting && !applied.contains(&object.reference())
+                    };
                     victims.extend(found.into_iter().filter(doomed));
                 }
                 // There is nothing of a kind that is not served.

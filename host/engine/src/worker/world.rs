@@ -83,7 +83,8 @@ impl Sight {
         let uid = |object: &CachedObject| object.head().uid.clone();
         self.other |= saw.map(uid) != self.current.as_deref().map(uid);
         if let Some(view) = view {
-            self.changed |= AnswerHash::object(saw, view) != AnswerHash::object(self.current.as_deref(), view);
+            self.changed |=
+                AnswerHash::object(saw, view) != AnswerHash::object(self.current.as_deref(), view);
         }
     }
 }

@@ -17,7 +17,9 @@ impl Loader for TextLoader {
     fn load<'a>(&'a self, wasm: Vec<u8>) -> LoaderFuture<'a> {
         Box::pin(async move {
             let text = String::from_utf8(wasm)?;
-            let Some((name, version)) = text.trim().split_once(' ') else { return Err("not a component".into()) };
+            let Some((name, version)) = text.trim().split_once(' ') else {
+                return Err("not a component".into());
+            };
             Ok(plugin(name, version))
         })
     }
@@ -34,8 +36,12 @@ fn plugin(name: &str, version: &str) -> Arc<dyn Guest> {
         .manifest(|manifest| {
             manifest.version.clone_from(&version);
             manifest.controllers[0].view = vec!["/spec".into()];
-            manifest.config_schema = Some(json!({"type": "object", "additionalProperties": false,
-                "properties": {"limit": {"type": "integer"}}}).to_string().into());
+            manifest.config_schema = Some(
+                json!({"type": "object", "additionalProperties": false,
+                "properties": {"limit": {"type": "integer"}}})
+                .to_string()
+                .into(),
+            );
         })
         .digest(&format!("sha256:{version}"))
         .may_all(widget_kind())
@@ -148,7 +154,8 @@ async fn temporary_files_are_ignored() {
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let world = World::new().await;
-    let error = Directory::open(world.host().clone(), Arc::new(TextLoader), Path::new("/nowhere/at/all")).await;
+    let error =
+        Directory::open(world.host().clone(), Arc::new(TextLoader), Path::new("/nowhere/at/all")).await;
     let Err(error) = error else { panic!("there is no such folder") };
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }

@@ -78,8 +78,15 @@ async fn a_drifted_field_that_may_not_be_forced_is_a_conflict_that_is_told() {
     world.apply(target(json!({"k": "theirs"}))).await;
     world.settle().await;
     let failure = world.last_failure("apply", "w").expect("a failure");
-    assert!(failure.message.contains("\"user\"") && failure.message.contains(".data.k"), "{}", failure.message);
-    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "theirs"}));
+    assert!(
+        failure.message.contains("\"user\"") && failure.message.contains(".data.k"),
+        "{}",
+        failure.message
+    );
+    assert_eq!(
+        world.object(&config_map("target")).await.expect("the target")["data"],
+        json!({"k": "theirs"})
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -122,7 +129,9 @@ async fn a_status_field_that_a_sibling_took_by_force_starts_no_fight() {
 async fn what_a_sibling_did_not_take_is_still_repaired() {
     let plugin = Native::new("demo")
         .controller("left", widget_kind(), |call| match call.primary() {
-            Some(primary) => done(vec![apply_status_forced(status_of(&primary, json!({"phase": "L", "left": "seen"})))]),
+            Some(primary) => {
+                done(vec![apply_status_forced(status_of(&primary, json!({"phase": "L", "left": "seen"})))])
+            }
             None => done(vec![]),
         })
         .controller("right", widget_kind(), |call| match call.primary() {
@@ -146,7 +155,10 @@ async fn what_a_sibling_did_not_take_is_still_repaired() {
 async fn an_event_is_published_by_a_pass_and_not_by_a_repair() {
     let plugin = Native::new("demo")
         .controller("tell", widget_kind(), |call| match call.primary() {
-            Some(_) => done(vec![apply_forced(target(json!({"k": "1"}))), publish(&call.0.key, "Applied", "It is applied.")]),
+            Some(_) => done(vec![
+                apply_forced(target(json!({"k": "1"}))),
+                publish(&call.0.key, "Applied", "It is applied."),
+            ]),
             None => done(vec![]),
         })
         .may_all(config_map_kind())

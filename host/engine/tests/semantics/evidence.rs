@@ -76,7 +76,8 @@ async fn a_delete_is_called_off_where_the_cache_was_stale() {
         .may_all(widget_kind())
         .build();
     let world = World::with(plugin).await;
-    let mut target = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}});
+    let mut target =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}});
     world.apply(target.clone()).await;
     world.apply(widget("w")).await;
     world.settle().await;

@@ -123,7 +123,11 @@ async fn the_next_pass_is_told_how_the_last_one_failed_and_how_often() {
     let world = World::with(plugin.clone()).await;
     world.apply(broken("transient")).await;
     world.advance(1).await;
-    let counts: Vec<_> = plugin.requests().iter().map(|request| request.last_failure.as_ref().map(|last| last.count)).collect();
+    let counts: Vec<_> = plugin
+        .requests()
+        .iter()
+        .map(|request| request.last_failure.as_ref().map(|last| last.count))
+        .collect();
     assert_eq!(counts[..3], [None, Some(1), Some(2)]);
     world.merge(&widget_ref("w"), json!({"spec": {"fail": null}})).await;
     world.settle().await;
@@ -142,7 +146,8 @@ fn telling() -> Native {
             match &call.0.last_failure {
                 None => done(vec![target, apply_status(status_of(&primary, json!({"phase": "Ready"})))]),
                 Some(last) => {
-                    let mut actions = vec![apply_status(status_of(&primary, json!({"phase": last.failure.message})))];
+                    let mut actions =
+                        vec![apply_status(status_of(&primary, json!({"phase": last.failure.message})))];
                     // What was refused for good is not tried again.
                     if !matches!(last.failure.kind, FailureKind::Invalid | FailureKind::Denied) {
                         actions.push(target);
@@ -192,7 +197,8 @@ async fn what_the_grant_lacks_is_denied_and_shows_on_the_plugins_status() {
     world.advance(3_600).await;
     assert_eq!(plugin.calls(), before, "it waits for another grant");
     // The next version asks for it.
-    let next = failing_to_write().digest("sha256:2").may(config_map_kind(), &[Verb::Apply, Verb::Get]).build();
+    let next =
+        failing_to_write().digest("sha256:2").may(config_map_kind(), &[Verb::Apply, Verb::Get]).build();
     world.load(next).await;
     world.settle().await;
     assert!(world.object(&config_map("target")).await.is_some());

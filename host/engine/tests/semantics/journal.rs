@@ -23,7 +23,7 @@ async fn a_pass_is_told_with_its_questions_its_writes_and_what_came_of_them() {
     let mut live = world.host().subscribe();
     world.apply(widget("w")).await;
     world.settle().await;
-    let about = |record: &evenkeel_core::record::PassRecord| record.key == widget_ref("w");
+    let about = |record: &evenkeel_engine::PassRecord| record.key == widget_ref("w");
     let records = world.host().journal().select(about);
     let text = serde_json::to_string(&records).expect("records are serializable");
     for word in ["target", "apply-status", "sha256:1", "look"] {
@@ -39,7 +39,8 @@ async fn the_ring_is_bounded_by_bytes_and_the_oldest_go_first() {
     world.apply(widget("w")).await;
     world.settle().await;
     let record = world.host().journal().records().pop().expect("a record");
-    let small = Journal::open(&JournalOptions { bytes_max: record.bytes() * 3, file: None }).expect("a journal");
+    let small =
+        Journal::open(&JournalOptions { bytes_max: record.bytes() * 3, file: None }).expect("a journal");
     for _ in 0..100 {
         small.append((*record).clone());
     }

@@ -34,7 +34,8 @@ async fn a_kind_that_is_not_served_is_told_apart_from_none_and_waited_for() {
     let world = World::with(seeker().build()).await;
     world.apply(widget("w")).await;
     world.settle().await;
-    let gadget_of = async |world: &World| world.object(&widget_ref("w")).await.expect("w")["status"]["gadget"].clone();
+    let gadget_of =
+        async |world: &World| world.object(&widget_ref("w")).await.expect("w")["status"]["gadget"].clone();
     assert_eq!(gadget_of(&world).await, "not installed");
     world.install(crd("Gadget", "gadgets")).await;
     world.advance(120).await;
@@ -46,7 +47,10 @@ async fn a_kind_that_is_not_served_is_told_apart_from_none_and_waited_for() {
 
 #[tokio::test(start_paused = true)]
 async fn a_primary_kind_that_is_not_served_is_looked_after_once_it_is() {
-    let plugin = Native::new("demo").controller("look", gadget_kind(), |_| done(vec![])).may_all(gadget_kind()).build();
+    let plugin = Native::new("demo")
+        .controller("look", gadget_kind(), |_| done(vec![]))
+        .may_all(gadget_kind())
+        .build();
     let world = World::with(plugin.clone()).await;
     world.settle().await;
     world.install(crd("Gadget", "gadgets")).await;
@@ -96,11 +100,17 @@ async fn the_kinds_that_a_plugin_brings_along_are_installed_before_it_starts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_the_host_lacks_is_answered_and_not_failed() {
-    let query = Query::External(ExternalQuery { provider: "vsphere".into(), question: "vm".into(), arguments: "{}".into() });
+    let query = Query::External(ExternalQuery {
+        provider: "vsphere".into(),
+        question: "vm".into(),
+        arguments: "{}".into(),
+    });
     let asked = query.clone();
     let plugin = Native::new("demo")
         .controller("ask", widget_kind(), move |call| {
-            if call.primary().is_none() || call.0.observations.iter().any(|observation| observation.query == asked) {
+            if call.primary().is_none()
+                || call.0.observations.iter().any(|observation| observation.query == asked)
+            {
                 return done(vec![]);
             }
             Err(Stop::Ask(vec![asked.clone()]))
@@ -118,7 +128,8 @@ async fn a_provider_that_the_host_lacks_is_answered_and_not_failed() {
     world.apply(widget("w")).await;
     world.settle().await;
     let last = plugin.requests().pop().expect("a call");
-    let answer = &last.observations.iter().find(|observation| observation.query == query).expect("an answer").answer;
+    let answer =
+        &last.observations.iter().find(|observation| observation.query == query).expect("an answer").answer;
     let Answer::External(Err(failure)) = answer else { panic!("{answer:?}") };
     assert_eq!((failure.kind, failure.message.contains("no such provider")), (FailureKind::Denied, true));
 }

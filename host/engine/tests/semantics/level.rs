@@ -6,17 +6,18 @@ use crate::support::*;
 
 /// Copies the data of `source` into a ConfigMap `copy` for each Widget, if there is a source.
 fn copier() -> Native {
-    Native::new("demo").controller("copy", widget_kind(), |call| {
-        let Some(primary) = call.primary() else { return done(vec![]) };
-        let Some(source) = call.view(&config_map("source"), &["/data"])? else { return done(vec![]) };
-        let name = format!("{}-copy", primary["metadata"]["name"].as_str().expect("a name"));
-        done(vec![apply(json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"namespace": "a", "name": name}, "data": source["data"],
-        }))])
-    })
-    .may_all(config_map_kind())
-    .may_all(widget_kind())
+    Native::new("demo")
+        .controller("copy", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let Some(source) = call.view(&config_map("source"), &["/data"])? else { return done(vec![]) };
+            let name = format!("{}-copy", primary["metadata"]["name"].as_str().expect("a name"));
+            done(vec![apply(json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"namespace": "a", "name": name}, "data": source["data"],
+            }))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
 }
 
 fn source(value: &str) -> serde_json::Value {
@@ -45,7 +46,11 @@ async fn a_changed_answer_wakes_those_who_asked_and_nobody_else() {
     world.apply(source("2")).await;
     world.settle().await;
     assert_eq!(plugin.calls(), before + 1);
-    world.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "other"}})).await;
+    world
+        .apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "other"}}),
+        )
+        .await;
     world.settle().await;
     assert_eq!(plugin.calls(), before + 1, "nobody asked for that one");
     assert_eq!(world.object(&config_map("w-copy")).await.expect("a copy")["data"], json!({"k": "2"}));
@@ -102,8 +107,11 @@ async fn after_a_restart_every_primary_is_considered_once() {
     world.load(plugin.clone()).await;
     world.settle().await;
     let last: Vec<_> = plugin.requests().split_off(before);
-    let concluded: Vec<_> =
-        last.iter().filter(|request| !request.observations.is_empty()).map(|request| request.key.name.to_string()).collect();
+    let concluded: Vec<_> = last
+        .iter()
+        .filter(|request| !request.observations.is_empty())
+        .map(|request| request.key.name.to_string())
+        .collect();
     assert_eq!(concluded, ["v", "w"]);
     assert_eq!(world.writes_of_this_run(), [""; 0], "all was in place already");
 }

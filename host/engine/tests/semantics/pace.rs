@@ -31,7 +31,11 @@ impl Slow {
     fn note(&self, key: &str, start: bool) {
         let mut running = self.running.lock().expect("no panic holds it");
         let count = running.entry(key.to_owned()).or_default();
-        if start { *count += 1 } else { *count -= 1 }
+        if start {
+            *count += 1
+        } else {
+            *count -= 1
+        }
         self.most_of_one.fetch_max(*count, Ordering::SeqCst);
         self.most_of_all.fetch_max(running.values().sum(), Ordering::SeqCst);
     }
@@ -39,11 +43,11 @@ impl Slow {
 
 impl Guest for Slow {
     fn manifest(&self) -> &Manifest {
-        self.inner.manifest()
+        Guest::manifest(&*self.inner)
     }
 
     fn digest(&self) -> &str {
-        self.inner.digest()
+        Guest::digest(&*self.inner)
     }
 
     fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
@@ -95,7 +99,13 @@ async fn a_change_goes_before_a_resync() {
     world.advance(2).await;
     world.merge(&widget_ref("w25"), json!({"spec": {"by": "user"}})).await;
     world.advance(4).await;
-    let after: Vec<_> = plugin.inner.requests().split_off(before).iter().map(|request| request.key.name.to_string()).collect();
+    let after: Vec<_> = plugin
+        .inner
+        .requests()
+        .split_off(before)
+        .iter()
+        .map(|request| request.key.name.to_string())
+        .collect();
     assert!(after.contains(&"w25".to_owned()), "{after:?}");
 }
 

@@ -14,11 +14,11 @@ struct Slow(Arc<Native>, u64);
 
 impl Guest for Slow {
     fn manifest(&self) -> &Manifest {
-        self.0.manifest()
+        Guest::manifest(&*self.0)
     }
 
     fn digest(&self) -> &str {
-        self.0.digest()
+        Guest::digest(&*self.0)
     }
 
     fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {

@@ -49,8 +49,10 @@ async fn a_secret_that_the_grant_does_not_name_is_not_shown() {
         .build();
     let world = World::with(plugin.clone()).await;
     for name in ["mine", "yours"] {
-        world.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": name},
-            "stringData": {"k": "S3cret!x"}})).await;
+        world
+            .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": name},
+            "stringData": {"k": "S3cret!x"}}))
+            .await;
         world.apply(widget(name)).await;
     }
     world.settle().await;
@@ -78,8 +80,10 @@ async fn a_secret_that_was_shown_is_not_in_the_journal() {
         .may_all(secret_kind())
         .build();
     let world = World::with(plugin).await;
-    world.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "mine"},
-        "data": {"k": "UzNjcmV0IXg="}})).await;
+    world
+        .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "mine"},
+        "data": {"k": "UzNjcmV0IXg="}}))
+        .await;
     world.apply(widget("w")).await;
     world.settle().await;
     assert!(world.object(&secret("copy")).await.is_some());
@@ -101,7 +105,11 @@ async fn a_permission_to_get_without_list_watches_single_objects() {
         .build();
     let world = World::with(plugin.clone()).await;
     for name in ["mine", "x", "y"] {
-        world.apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": name}})).await;
+        world
+            .apply(
+                json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": name}}),
+            )
+            .await;
     }
     world.apply(widget("w")).await;
     world.settle().await;

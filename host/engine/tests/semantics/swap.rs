@@ -29,11 +29,11 @@ struct Slow(Arc<Native>);
 
 impl Guest for Slow {
     fn manifest(&self) -> &Manifest {
-        self.0.manifest()
+        Guest::manifest(&*self.0)
     }
 
     fn digest(&self) -> &str {
-        self.0.digest()
+        Guest::digest(&*self.0)
     }
 
     fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
@@ -56,7 +56,11 @@ async fn a_pass_under_way_finishes_on_the_old_version_and_the_key_runs_again_on_
     world.advance(1).await;
     world.load(marker("2.0.0").build()).await;
     world.advance(5).await;
-    assert_eq!(mark(&world, "w").await, json!(null), "the old one is still at it, and nobody else on this key");
+    assert_eq!(
+        mark(&world, "w").await,
+        json!(null),
+        "the old one is still at it, and nobody else on this key"
+    );
     world.advance(10).await;
     assert_eq!(old.calls(), 1);
     assert_eq!(mark(&world, "w").await, "2.0.0");
@@ -116,7 +120,9 @@ async fn a_config_that_breaks_its_schema_is_refused_with_the_place() {
     };
     let world = World::new().await;
     world.load_with(strict("1.0.0").build(), json!({"limit": 3})).await.expect("a valid config");
-    for (config, word) in [(json!({"limit": 0}), "/limit"), (json!({"limti": 1}), "limti"), (json!([]), "object")] {
+    for (config, word) in
+        [(json!({"limit": 0}), "/limit"), (json!({"limti": 1}), "limti"), (json!([]), "object")]
+    {
         let held = world.load_with(strict("2.0.0").build(), config).await.expect_err("a bad config");
         assert!(held.to_string().contains(word), "{word} in {held}");
     }
@@ -147,14 +153,18 @@ async fn a_plugin_that_is_unloaded_acts_no_more() {
 
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_the_new_version_lacks_acts_no_more() {
-    let two = marker("1.0.0").controller("other", config_map_kind(), |_| done(vec![])).may_all(config_map_kind());
+    let two =
+        marker("1.0.0").controller("other", config_map_kind(), |_| done(vec![])).may_all(config_map_kind());
     let two = two.build();
     let world = World::with(two.clone()).await;
     world.settle().await;
     world.load(marker("2.0.0").build()).await;
-    world.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "x"}})).await;
+    world
+        .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "x"}}))
+        .await;
     world.settle().await;
     assert_eq!(two.calls(), 0);
-    let names: Vec<_> = world.plugin("demo").controllers.into_iter().map(|controller| controller.name).collect();
+    let names: Vec<_> =
+        world.plugin("demo").controllers.into_iter().map(|controller| controller.name).collect();
     assert_eq!(names, ["mark"]);
 }

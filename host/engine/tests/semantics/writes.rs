@@ -63,7 +63,10 @@ async fn a_conflict_without_force_fails_the_pass_and_names_both_managers_and_the
     for part in ["evenkeel/demo/apply", "\"user\"", ".data.k"] {
         assert!(failure.message.contains(part), "{part} in {}", failure.message);
     }
-    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "theirs"}));
+    assert_eq!(
+        world.object(&config_map("target")).await.expect("the target")["data"],
+        json!({"k": "theirs"})
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -116,7 +119,10 @@ async fn an_object_that_exists_is_not_created_over() {
     world.apply(widget("w")).await;
     world.settle().await;
     assert_eq!(world.last_failure("create", "w").expect("a failure").kind, FailureKind::Conflict);
-    assert_eq!(world.object(&config_map("target")).await.expect("the target")["data"], json!({"k": "theirs"}));
+    assert_eq!(
+        world.object(&config_map("target")).await.expect("the target")["data"],
+        json!({"k": "theirs"})
+    );
 }
 
 /// Two steps in one pass: apply `first`, then ask for it.
@@ -284,6 +290,10 @@ async fn a_controlled_object_is_owned_by_the_primary() {
     let world = World::with(plugin).await;
     world.apply(widget("w")).await;
     world.settle().await;
-    let owner = &world.object(&config_map("target")).await.expect("the target")["metadata"]["ownerReferences"][0];
-    assert_eq!((&owner["kind"], &owner["name"], &owner["controller"]), (&json!("Widget"), &json!("w"), &json!(true)));
+    let owner =
+        &world.object(&config_map("target")).await.expect("the target")["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["name"], &owner["controller"]),
+        (&json!("Widget"), &json!("w"), &json!(true))
+    );
 }

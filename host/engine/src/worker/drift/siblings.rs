@@ -38,7 +38,11 @@ fn strip(value: &mut Value, ours: Option<&Value>, theirs: &Value) -> Stripped {
     }
 }
 
-fn strip_fields(fields: &mut Map<String, Value>, ours: Option<&Value>, theirs: &Map<String, Value>) -> Stripped {
+fn strip_fields(
+    fields: &mut Map<String, Value>,
+    ours: Option<&Value>,
+    theirs: &Map<String, Value>,
+) -> Stripped {
     let mut stripped = Stripped::Nothing;
     fields.retain(|name, value| {
         let key = format!("f:{name}");
@@ -60,7 +64,8 @@ fn strip_items(items: &mut Vec<Value>, ours: Option<&Value>, theirs: &Map<String
         let identity = identity(key);
         let outcome = match (&mut *item, theirs.as_object().filter(|below| !below.is_empty())) {
             (Value::Object(fields), Some(below)) => {
-                let kept: Map<_, _> = identity.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+                let kept: Map<_, _> =
+                    identity.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
                 let outcome = strip_fields(fields, ours, below);
                 let bare = outcome != Stripped::Nothing && fields.keys().all(|name| kept.contains_key(name));
                 // An item that stays must keep what names it.
@@ -84,7 +89,9 @@ fn names(key: &str, item: &Value) -> bool {
         return serde_json::from_str::<Value>(text).is_ok_and(|value| value == *item);
     }
     // A key field that the item lacks was defaulted by the API server.
-    identity(key).is_some_and(|fields| fields.iter().all(|(name, value)| item.get(name).is_none_or(|have| have == value)))
+    identity(key).is_some_and(|fields| {
+        fields.iter().all(|(name, value)| item.get(name).is_none_or(|have| have == value))
+    })
 }
 
 fn identity(key: &str) -> Option<Map<String, Value>> {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use evenkeel_core::contract::{
-    Action, Answer, Apply, Conclusion, Controller, Deletion, Failure, Finalizer, GetQuery, Gvk, Json, ListQuery, Manifest,
-    ObjectRef, Permission, Propagation, Query, Reply, Request, Step, Verb,
+    Action, Answer, Apply, Conclusion, Controller, Deletion, Failure, Finalizer, GetQuery, Gvk, Json,
+    ListQuery, Manifest, ObjectRef, Permission, Propagation, Query, Reply, Request, Step, Verb,
 };
 use evenkeel_core::guest::{CallError, CallStats, Guest, GuestFuture, GuestReply};
 use serde_json::Value;

@@ -11,6 +11,7 @@ use evenkeel_engine::host::{Host, HostOptions};
 use evenkeel_engine::plugin::{Held, LoadOutcome, OperatorGrant, PluginSettings};
 use evenkeel_engine::status::{ControllerStatus, PluginState, PluginStatus};
 use evenkeel_sandbox::{Cut, Fault, Sandbox, SandboxOptions, WriteRecord};
+use futures::FutureExt;
 use http::{Method, Request};
 use serde_json::{Value, json};
 
@@ -110,7 +111,11 @@ impl World {
     }
 
     /// Loads it with the operator allowing just what the widgets' and ConfigMaps' controllers of the tests need.
-    pub async fn load_granted(&self, plugin: Arc<dyn Guest>, namespaces: &[&str]) -> Result<LoadOutcome, Held> {
+    pub async fn load_granted(
+        &self,
+        plugin: Arc<dyn Guest>,
+        namespaces: &[&str],
+    ) -> Result<LoadOutcome, Held> {
         let permissions = plugin
             .manifest()
             .permissions
@@ -163,19 +168,28 @@ impl World {
 
     pub async fn merge(&self, object: &ObjectRef, merge: Value) {
         let query = "fieldManager=user";
-        self.user(Method::PATCH, &path(object), query, "application/merge-patch+json", merge).expect("a patch");
+        self.user(Method::PATCH, &path(object), query, "application/merge-patch+json", merge)
+            .expect("a patch");
     }
 
     pub async fn merge_status(&self, object: &ObjectRef, merge: Value) {
         let path = format!("{}/status", path(object));
-        self.user(Method::PATCH, &path, "fieldManager=user", "application/merge-patch+json", merge).expect("a patch");
+        self.user(Method::PATCH, &path, "fieldManager=user", "application/merge-patch+json", merge)
+            .expect("a patch");
     }
 
     pub async fn delete(&self, object: &ObjectRef) {
         self.user(Method::DELETE, &path(object), "", "application/json", json!({})).expect("a delete");
     }
 
-    fn user(&self, method: Method, path: &str, query: &str, content: &str, body: Value) -> Result<Value, Value> {
+    fn user(
+        &self,
+        method: Method,
+        path: &str,
+        query: &str,
+        content: &str,
+        body: Value,
+    ) -> Result<Value, Value> {
         let request = Request::builder()
             .method(method)
             .uri(format!("{path}?{query}"))
@@ -186,7 +200,8 @@ impl World {
             .expect("a request");
         let response = self.sandbox.service().answer(request);
         let status = response.status();
-        let body = futures::executor::block_on(read(response.into_body()));
+        // The answer is at hand: nothing is waited for.
+        let body = read(response.into_body()).now_or_never().expect("an answer at hand");
         let body: Value = serde_json::from_slice(&body).expect("a JSON answer");
         if status.is_success() { Ok(body) } else { Err(body) }
     }
@@ -309,7 +324,13 @@ impl World {
 
     /// The journal, a pass a line.
     pub fn journal_text(&self) -> Vec<String> {
-        self.host().journal().records().iter().map(|record| record.to_string()).collect()
+        let line = |record: &evenkeel_engine::PassRecord| {
+            format!(
+                "{} {} {} {} {:?}",
+                record.time, record.controller, record.key, record.trigger, record.end
+            )
+        };
+        self.host().journal().records().iter().map(|record| line(record)).collect()
     }
 
     pub fn journal_json(&self) -> String {
@@ -333,13 +354,15 @@ fn line(record: &WriteRecord) -> String {
 
 fn path_of(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let gvk = evenkeel_core::contract::Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
+    let gvk =
+        evenkeel_core::contract::Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
     let metadata = &object["metadata"];
     path(&ObjectRef::new(gvk, metadata["namespace"].as_str(), &text(&metadata["name"])))
 }
 
 fn path(object: &ObjectRef) -> String {
-    let group = if object.gvk.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", object.gvk.group) };
+    let group =
+        if object.gvk.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", object.gvk.group) };
     let namespace = object.namespace.as_ref().map(|name| format!("/namespaces/{name}")).unwrap_or_default();
     let plural = format!("{}s", object.gvk.kind.to_lowercase());
     format!("{group}/{}{namespace}/{plural}/{}", object.gvk.version, object.name)
