@@ -122,6 +122,18 @@ pub(crate) fn meta_field(name: &str) -> Option<&'static Schema> {
     fields.get(name).map(Link::get)
 }
 
+/// Whether objects of a built-in kind live in namespaces: it is made by a request to a path with one.
+pub(crate) fn is_namespaced(gvk: Gvk<'_>) -> bool {
+    let id =
+        if gvk.group.is_empty() { gvk.version.to_owned() } else { format!("{}/{}", gvk.group, gvk.version) };
+    let kind = format!("\"kind\":\"{}\"", gvk.kind);
+    let paths = data().paths.get(&id).map(Vec::as_slice).unwrap_or_default();
+    let collection = |path: &str| path.contains("/namespaces/{namespace}/") && !path.contains("{name}");
+    paths.iter().any(|(path, operations)| {
+        collection(path) && operations.contains(&kind) && operations.contains("\"post\"")
+    })
+}
+
 /// The root schema of a built-in kind.
 pub(crate) fn schema(gvk: Gvk<'_>) -> Option<Arc<Schema>> {
     definition_name(gvk).map(definition)

@@ -4,6 +4,10 @@ mod decode;
 mod defaults;
 mod pods;
 pub(crate) mod quantity;
+mod rules;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -12,7 +16,7 @@ use serde_json::{Value, json};
 use super::field_error::FieldError;
 use super::names::NameRule;
 use super::structural::Schema;
-use super::{Gvk, crd, metadata};
+use super::{Gvk, builtin, crd, metadata};
 
 pub(crate) use decode::decode_metadata;
 
@@ -21,12 +25,14 @@ pub(crate) use decode::decode_metadata;
 pub(crate) struct Native {
     group: String,
     kind: String,
+    namespaced: bool,
     pub(crate) schema: Arc<Schema>,
 }
 
 impl Native {
     pub(crate) fn new(gvk: Gvk<'_>, schema: Arc<Schema>) -> Self {
-        Native { group: gvk.group.to_owned(), kind: gvk.kind.to_owned(), schema }
+        let namespaced = builtin::is_namespaced(gvk);
+        Native { group: gvk.group.to_owned(), kind: gvk.kind.to_owned(), namespaced, schema }
     }
 
     pub(crate) fn decode(&self, body: &mut Value) -> Result<Vec<String>, String> {
@@ -97,8 +103,9 @@ impl Native {
         if self.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             return crd::check_create(body);
         }
-        let namespaced = body["metadata"]["namespace"].is_string();
-        metadata::check(body, namespaced, self.name_rule())
+        let mut errors = metadata::check(body, self.namespaced(), self.name_rule());
+        errors.extend(rules::check(&self.group, &self.kind, body));
+        errors
     }
 
     pub(crate) fn validate_update(
@@ -110,7 +117,17 @@ impl Native {
         if self.is("apiextensions.k8s.io", "CustomResourceDefinition") && subresource.is_none() {
             return crd::check_update(body, old);
         }
-        metadata::check_update(body, old)
+        let mut errors = metadata::check_update(body, old);
+        if subresource.is_none() {
+            errors.extend(rules::check_update(&self.group, &self.kind, body, old));
+            errors.extend(rules::check(&self.group, &self.kind, body));
+        }
+        errors
+    }
+
+    /// Whether a path of the kind has a namespace in it.
+    fn namespaced(&self) -> bool {
+        self.namespaced
     }
 
     fn name_rule(&self) -> NameRule {

@@ -208,8 +208,8 @@ fn metadata_is_checked_like_any_objects() {
         SPEC,
         "metadata: {labels: {a: 1}}\nspec: {cpu: 1}",
         expect![[r#"
-        json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels.a of type string
-        {"spec":{"cpu":1,"power":"Off"}}"#]],
+            json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string
+            {"spec":{"cpu":1,"power":"Off"}}"#]],
     );
     check(
         SPEC,

@@ -423,3 +423,6 @@ impl Stages {
         self.iter().flat_map(|stage| std::iter::once(stage.kind.clone()).chain(looked_at(stage))).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

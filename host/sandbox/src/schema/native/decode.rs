@@ -1,16 +1,22 @@
-//! Go's decoder: fields that a struct does not have are dropped and told, nulls are zero values.
+//! Go's decoder: fields that a struct does not have are dropped and told, nulls are zero values, empty lists and maps are
+//! not written again.
 
-use serde_json::Value;
+use base64::Engine as _;
+use serde_json::{Map, Value};
 
 use super::quantity;
 use crate::schema::builtin::{OBJECT_META, definition};
 use crate::schema::path::{child, index};
-use crate::schema::structural::{Additional, JsonType, Schema};
+use crate::schema::structural::{Additional, JsonType, Link, Schema};
 
 /// Reads a body as its kind: returns `unknown field "…"` for each field that was dropped, or what cannot be read.
 pub(super) fn decode(kind: &str, body: &mut Value, schema: &Schema) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
-    walk(kind, "", body, schema, &mut unknown)?;
+    let at = Place { owner: kind.to_owned(), path: String::new(), fields: String::new() };
+    walk(&at, body, schema, &mut unknown)?;
+    if kind == "Secret" {
+        merge_string_data(body);
+    }
     Ok(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
 }
 
@@ -18,7 +24,8 @@ pub(super) fn decode(kind: &str, body: &mut Value, schema: &Schema) -> Result<Ve
 pub(crate) fn decode_metadata(object: &mut Value) -> Result<Vec<String>, String> {
     let mut unknown = Vec::new();
     if let Some(meta) = object.get_mut("metadata") {
-        walk("ObjectMeta", "metadata", meta, &definition(OBJECT_META), &mut unknown)?;
+        let at = Place { owner: "ObjectMeta".to_owned(), path: "metadata".to_owned(), fields: String::new() };
+        walk(&at, meta, &definition(OBJECT_META), &mut unknown)?;
     }
     Ok(unknown)
 }
@@ -35,77 +42,218 @@ pub(super) fn drop_nulls(value: &mut Value) {
     }
 }
 
-fn kind_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+/// `stringData` is another way to write `data`, and never read again.
+fn merge_string_data(secret: &mut Value) {
+    let Some(fields) = secret.as_object_mut() else { return };
+    let Some(Value::Object(texts)) = fields.remove("stringData") else { return };
+    let data = fields.entry("data").or_insert_with(|| Value::Object(Map::new()));
+    for (name, text) in texts {
+        if let (Some(data), Some(text)) = (data.as_object_mut(), text.as_str()) {
+            data.insert(name, Value::String(base64::engine::general_purpose::STANDARD.encode(text)));
+        }
     }
 }
 
-fn mismatch(owner: &str, path: &str, value: &Value, wanted: &str) -> String {
-    format!(
-        "json: cannot unmarshal {} into Go struct field {owner}.{path} of type {wanted}",
-        kind_name(value)
-    )
+/// Where the decoder is: in a field of which struct, by a path for people, and by Go's path of struct fields.
+struct Place {
+    owner: String,
+    path: String,
+    fields: String,
 }
 
-fn walk(
-    owner: &str,
-    path: &str,
-    value: &mut Value,
-    schema: &Schema,
-    unknown: &mut Vec<String>,
-) -> Result<(), String> {
+impl Place {
+    fn field(&self, name: &str) -> Place {
+        Place { owner: self.owner.clone(), path: child(&self.path, name), fields: child(&self.fields, name) }
+    }
+
+    /// An entry of a map, which Go does not count as a field.
+    fn entry(&self, name: &str) -> Place {
+        Place { owner: self.owner.clone(), path: child(&self.path, name), fields: self.fields.clone() }
+    }
+
+    fn item(&self, at: usize) -> Place {
+        Place { owner: self.owner.clone(), path: index(&self.path, at), fields: self.fields.clone() }
+    }
+
+    fn mismatch(&self, value: &Value, wanted: &str) -> String {
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) => "bool".to_owned(),
+            Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
+            Value::Number(_) => "number".to_owned(),
+            Value::String(_) => "string".to_owned(),
+            Value::Array(_) => "array".to_owned(),
+            Value::Object(_) => "object".to_owned(),
+        };
+        let Place { owner, fields, .. } = self;
+        if fields.is_empty() {
+            return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
+        }
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{fields} of type {wanted}")
+    }
+}
+
+/// `io.k8s.api.core.v1.ServicePort` is `v1.ServicePort` in Go.
+fn go_name(link: Option<&Link>, schema: &Schema) -> String {
+    if let Some(Link::Definition { name, .. }) = link {
+        let mut parts = name.rsplit('.');
+        let (kind, package) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        if schema.ty == Some(JsonType::Object) {
+            return format!("{package}.{kind}");
+        }
+    }
+    match schema.ty {
+        Some(JsonType::Object) => {
+            let value = match &schema.additional {
+                Additional::Schema(link) => go_name(Some(link), link),
+                Additional::Unset | Additional::Allowed(_) => "interface {}".to_owned(),
+            };
+            format!("map[string]{value}")
+        }
+        Some(JsonType::Array) => {
+            let item = schema.items.as_ref().map_or_else(String::new, |link| go_name(Some(link), link));
+            format!("[]{item}")
+        }
+        Some(JsonType::String) if schema.format.as_deref() == Some("byte") => "[]uint8".to_owned(),
+        Some(JsonType::String) | None => "string".to_owned(),
+        Some(JsonType::Boolean) => "bool".to_owned(),
+        Some(JsonType::Integer) => schema.format.clone().unwrap_or_else(|| "int64".to_owned()),
+        Some(JsonType::Number) => "float64".to_owned(),
+    }
+}
+
+fn struct_name(link: &Link) -> Option<String> {
+    match link {
+        Link::Definition { name, .. } => name.rsplit('.').next().map(str::to_owned),
+        Link::Here(_) => None,
+    }
+}
+
+fn walk(at: &Place, value: &mut Value, schema: &Schema, unknown: &mut Vec<String>) -> Result<(), String> {
     if schema.quantity {
         return quantity::normalise(value);
     }
     let Some(ty) = schema.ty else { return Ok(()) };
+    let wanted = || go_name(None, schema);
     match (ty, &mut *value) {
-        (JsonType::Object, Value::Object(fields)) => {
-            let open = match schema.additional {
-                Additional::Unset => schema.properties.is_empty(),
-                Additional::Allowed(allowed) => allowed,
-                Additional::Schema(_) => false,
-            };
-            let mut failed = None;
-            fields.retain(|name, field| {
-                let at = child(path, name);
-                let Some(known) = schema.field(name) else {
-                    if !open {
-                        unknown.push(at);
-                    }
-                    return open;
-                };
-                if field.is_null() && known.ty.is_some() {
-                    return false;
-                }
-                if failed.is_none() {
-                    failed = walk(owner, &at, field, known, unknown).err();
-                }
-                true
-            });
-            failed.map_or(Ok(()), Err)
-        }
+        (_, Value::Null) => Ok(()),
+        (JsonType::Object, Value::Object(fields)) => walk_fields(at, fields, schema, unknown),
         (JsonType::Array, Value::Array(items)) => {
-            let Some(item_schema) = schema.item() else { return Ok(()) };
-            for (at, item) in items.iter_mut().enumerate() {
-                walk(owner, &index(path, at), item, item_schema, unknown)?;
+            let Some(link) = &schema.items else { return Ok(()) };
+            for (number, item) in items.iter_mut().enumerate() {
+                if item.is_null() && link.ty == Some(JsonType::Object) {
+                    *item = Value::Object(Map::new());
+                }
+                let mut place = at.item(number);
+                place.owner = struct_name(link).unwrap_or(place.owner);
+                walk_named(&place, item, link, unknown)?;
             }
             Ok(())
         }
-        (JsonType::String, Value::String(_)) | (JsonType::Boolean, Value::Bool(_)) => Ok(()),
-        (JsonType::Number, Value::Number(_)) => Ok(()),
-        (JsonType::Integer, Value::Number(number)) if number.as_i64().is_some() => Ok(()),
-        (_, Value::Null) => Ok(()),
-        (JsonType::Object, other) => Err(mismatch(owner, path, other, "map[string]interface {}")),
-        (JsonType::Array, other) => Err(mismatch(owner, path, other, "[]interface {}")),
-        (JsonType::String, other) => Err(mismatch(owner, path, other, "string")),
-        (JsonType::Boolean, other) => Err(mismatch(owner, path, other, "bool")),
-        (JsonType::Integer, other) => Err(mismatch(owner, path, other, "int64")),
-        (JsonType::Number, other) => Err(mismatch(owner, path, other, "float64")),
+        (JsonType::String, Value::String(text)) if schema.format.as_deref() == Some("byte") => {
+            match base64::engine::general_purpose::STANDARD.decode(&*text) {
+                Ok(_) => Ok(()),
+                Err(
+                    base64::DecodeError::InvalidByte(offset, _)
+                    | base64::DecodeError::InvalidLastSymbol(offset, _),
+                ) => Err(format!("illegal base64 data at input byte {offset}")),
+                Err(_) => Err(format!(
+                    "illegal base64 data at input byte {}",
+                    text.len().saturating_sub(text.len() % 4)
+                )),
+            }
+        }
+        (JsonType::String, Value::String(text)) if schema.format.as_deref() == Some("date-time") => {
+            match text.parse::<jiff::Timestamp>() {
+                Ok(_) => Ok(()),
+                Err(_) => Err(format!(
+                    "parsing time \"{text}\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"{text}\" as \"2006\""
+                )),
+            }
+        }
+        (JsonType::String, Value::String(_))
+        | (JsonType::Boolean, Value::Bool(_))
+        | (JsonType::Number, Value::Number(_)) => Ok(()),
+        (JsonType::Integer, Value::Number(number)) if in_range(number.as_i64(), schema) => Ok(()),
+        (_, other) => Err(at.mismatch(other, &wanted())),
+    }
+}
+
+fn in_range(number: Option<i64>, schema: &Schema) -> bool {
+    match (number, schema.format.as_deref()) {
+        (Some(number), Some("int32")) => i32::try_from(number).is_ok(),
+        (number, _) => number.is_some(),
+    }
+}
+
+/// A value that has a type with a name: mistakes tell that name.
+fn walk_named(at: &Place, value: &mut Value, link: &Link, unknown: &mut Vec<String>) -> Result<(), String> {
+    let schema = link.get();
+    let mistaken = match (schema.ty, &*value) {
+        (Some(JsonType::Object), Value::Object(_) | Value::Null) => false,
+        (Some(JsonType::Object), _) => !schema.quantity,
+        _ => false,
+    };
+    if mistaken {
+        return Err(at.mismatch(value, &go_name(Some(link), schema)));
+    }
+    walk(at, value, schema, unknown)
+}
+
+fn walk_fields(
+    at: &Place,
+    fields: &mut Map<String, Value>,
+    schema: &Schema,
+    unknown: &mut Vec<String>,
+) -> Result<(), String> {
+    let open = match schema.additional {
+        Additional::Unset => schema.properties.is_empty(),
+        Additional::Allowed(allowed) => allowed,
+        Additional::Schema(_) => false,
+    };
+    let mut failed = None;
+    fields.retain(|name, field| {
+        let (place, link) = match (schema.properties.get(name), &schema.additional) {
+            (Some(link), _) => (at.field(name), link),
+            (None, Additional::Schema(link)) => (at.entry(name), link),
+            (None, _) => {
+                if !open {
+                    unknown.push(child(&at.path, name));
+                }
+                return open;
+            }
+        };
+        if field.is_null() && (link.ty.is_some() || link.quantity) {
+            // The zero value of an entry is written, that of a field is not.
+            return match (&schema.additional, link.ty) {
+                (Additional::Schema(_), Some(JsonType::String)) => {
+                    *field = Value::from("");
+                    true
+                }
+                _ => false,
+            };
+        }
+        // Inside of a struct its fields are named after it.
+        let owner = struct_name(link).filter(|_| field.is_object()).unwrap_or_else(|| at.owner.clone());
+        let result = walk_named(&Place { owner, ..place }, field, link, unknown);
+        if failed.is_none() {
+            failed = result.err();
+        }
+        !left_out(field, name, link, schema)
+    });
+    failed.map_or(Ok(()), Err)
+}
+
+/// Whether Go's encoder leaves a field out: empty lists and maps, unless the struct insists on them.
+fn left_out(field: &Value, name: &str, link: &Link, schema: &Schema) -> bool {
+    if matches!(schema.additional, Additional::Schema(_))
+        || schema.rules.required.iter().any(|one| one == name)
+    {
+        return false;
+    }
+    match field {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty() && matches!(link.additional, Additional::Schema(_)),
+        _ => false,
     }
 }
