@@ -135,8 +135,19 @@ pub struct Claim {
 }
 view!(
     Claim as PersistentVolumeClaim:
-    "/metadata/labels", "/metadata/uid", "/metadata/deletionTimestamp", "/spec/resources/requests/storage"
+    "/metadata/labels", "/metadata/ownerReferences", "/metadata/uid", "/metadata/deletionTimestamp",
+    "/spec/resources/requests/storage"
 );
+
+impl Claim {
+    /// Whether it is being deleted, or will be with the DataVolume that still owns it. A DataVolume that CDI collects
+    /// leaves its claim without an owner.
+    pub fn is_going(&self) -> bool {
+        let owners = self.metadata.owner_references.iter().flatten();
+        self.metadata.deletion_timestamp.is_some()
+            || owners.into_iter().any(|owner| owner.kind == "DataVolume")
+    }
+}
 
 /// What a claim asks for.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -6,11 +6,27 @@ use evenkeel_sdk::{Conclusion, Manifest, Pass, Plugin, Stop};
 
 pub mod api;
 pub mod config;
+pub mod credentials;
+pub mod data_volume;
+pub mod disk;
+pub mod domain;
+pub mod evidence;
+pub mod identity;
 pub mod kinds;
+pub mod machine;
 mod manifest;
 pub mod names;
 pub mod namespace;
+pub mod ownership;
+pub mod quantity;
+pub mod render;
+pub mod spec;
+pub mod status;
+pub mod summary;
 pub mod user;
+pub mod verdict;
+pub mod vm_service;
+pub mod vm_status;
 
 /// The plugin.
 pub struct Kite;
@@ -24,6 +40,10 @@ impl Plugin for Kite {
         match pass.controller() {
             names::KITE_USER => user::reconcile(pass),
             names::NAMESPACE => namespace::reconcile(pass),
+            names::VIRTUAL_MACHINE => machine::reconcile(pass),
+            names::VM_STATUS => vm_status::reconcile(pass),
+            names::VM_SERVICE => vm_service::reconcile(pass),
+            names::DATA_VOLUME => data_volume::reconcile(pass),
             other => Err(Stop::invalid(format!("Kite has no controller named {other:?}"))),
         }
     }

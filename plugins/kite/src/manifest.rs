@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 
 use crate::api::{KiteUser, KiteVirtualMachine};
-use crate::kinds::{DataVolume, VirtualMachine, VirtualMachineInstance};
-use crate::{names, namespace, user};
+use crate::kinds::{DataVolume, VirtualMachine, VirtualMachineInstance, VmService};
+use crate::{data_volume, machine, names, namespace, user};
 
 /// A safety net, not the way anything gets done: every change runs its passes at once.
 const USER_RESYNC: Duration = Duration::from_secs(180);
@@ -33,10 +33,14 @@ pub(crate) fn describe() -> Manifest {
                 .view(namespace::VIEW)
                 .resync(USER_RESYNC),
         )
-        .controller(controller::<KiteVirtualMachine>(names::VIRTUAL_MACHINE).resync(MACHINE_RESYNC))
+        .controller(
+            controller::<KiteVirtualMachine>(names::VIRTUAL_MACHINE)
+                .view(machine::VIEW)
+                .resync(MACHINE_RESYNC),
+        )
         .controller(of_machines::<VirtualMachine>(names::VM_STATUS))
-        .controller(of_machines::<Service>(names::VM_SERVICE))
-        .controller(of_machines::<DataVolume>(names::DATA_VOLUME))
+        .controller(of_machines::<VmService>(names::VM_SERVICE))
+        .controller(of_machines::<DataVolume>(names::DATA_VOLUME).view(data_volume::VIEW))
         .permit(permit::<KiteUser>().read().apply_status().finalize().publish())
         .permit(permit::<KiteVirtualMachine>().read().apply_status().finalize().delete().publish())
         .permit(permit::<Namespace>().read().create().apply().patch().delete().publish())
