@@ -104,10 +104,9 @@ impl Applier<'_> {
         take_from_others(&comparison, &conflicts, &mut managers, &me);
         if let Some(entry) = managers.entries.get_mut(&me) {
             entry.set = entry.set.difference(&unmanaged());
-            if merged != *live || entry.time.is_none() {
+            // Upstream leaves the time alone where only the ownership changed.
+            if merged != *live {
                 entry.time = Some(self.now.to_owned());
-            } else if last.as_ref().is_none_or(|last| last.set != entry.set) {
-                // Upstream leaves the time alone where only the ownership changed.
             }
         }
         managers.drop_empty();

@@ -69,7 +69,11 @@ impl Turn<'_> {
     }
 
     fn standing(&self, dependent: &Stored, owner: &Owner) -> Standing {
-        let Some((table, found)) = self.state.store.by_uid(&owner.uid) else { return Standing::Dangling };
+        let Some((table, found)) = self.state.store.by_uid(&owner.uid) else {
+            // Of a kind that nobody serves, nobody can say that it is gone.
+            let served = self.state.registry.find_kind(&owner.api_version, &owner.kind).is_some();
+            return if served { Standing::Dangling } else { Standing::Solid };
+        };
         let fits = self.state.registry.of_table(table).is_some_and(|resource| {
             let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
             let reachable = !resource.namespaced || found.head.namespace == dependent.head.namespace;

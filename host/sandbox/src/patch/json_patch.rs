@@ -22,32 +22,18 @@ pub(crate) fn apply(object: &Value, patch: &Value) -> Result<Value, ApiError> {
     }
     let mut out = object.clone();
     for operation in operations {
-        step(&mut out, operation).map_err(|why| {
-            ApiError::new(
-                422,
-                "Invalid",
-                format!("the server rejected our request due to an error in our request ({why})"),
-            )
-            .plain(why)
-        })?;
+        step(&mut out, operation).map_err(|why| rejected(&why))?;
     }
     Ok(out)
 }
 
-impl ApiError {
-    /// The generic answer to a patch that cannot be carried out.
-    fn plain(mut self, why: String) -> ApiError {
-        self.message = "the server rejected our request due to an error in our request".into();
-        self.details = Some(Box::new(crate::error::Details {
-            causes: vec![crate::error::Cause {
-                reason: "UnexpectedServerResponse".into(),
-                message: why,
-                field: String::new(),
-            }],
-            ..Default::default()
-        }));
-        self
-    }
+/// The generic answer to a patch that cannot be carried out; the reason stays with the server.
+fn rejected(why: &str) -> ApiError {
+    tracing::debug!(why, "a JSON patch does not apply");
+    let mut error =
+        ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request");
+    error.details = Some(Box::default());
+    error
 }
 
 fn step(object: &mut Value, operation: &Value) -> Result<(), String> {
