@@ -8,6 +8,7 @@ use evenkeel_core::contract::{Failure, FailureKind, ObjectRef, Propagation};
 use evenkeel_core::object::CachedObject;
 use http::Method;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::Cluster;
@@ -21,19 +22,19 @@ use crate::shared::{Shared, read, write};
 /// The part of an answer that says whether the object is still there.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Remains {
+struct Remains<'a> {
     kind: String,
     metadata: RemainsMetadata,
     /// Of a `Status`.
     details: Option<RemainsDetails>,
-    spec: Option<RemainsSpec>,
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
 struct RemainsMetadata {
     uid: String,
-    deletion_timestamp: Option<String>,
     deletion_grace_period_seconds: Option<i64>,
     finalizers: Option<Vec<String>>,
 }
@@ -47,22 +48,24 @@ struct RemainsDetails {
 /// A Namespace keeps its own finalizers here.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct RemainsSpec {
-    finalizers: Option<Vec<Value>>,
+struct NamespaceSpec {
+    finalizers: Option<Vec<String>>,
 }
 
-impl Remains {
-    fn of(text: &str) -> Self {
-        // A `spec` of another shape, as kinds may have, says nothing about finalizers.
-        serde_json::from_str(text)
-            .unwrap_or_else(|_| Remains { spec: None, ..serde_json::from_str(text).unwrap_or_default() })
+impl<'a> Remains<'a> {
+    fn of(text: &'a str) -> Self {
+        // What is no object at all holds nothing either.
+        serde_json::from_str(text).unwrap_or_default()
     }
 
     /// Nothing holds it any more: whoever deletes it, or asks for the last finalizer to go, ends it.
     fn held_by_nothing(&self) -> bool {
-        let none = |finalizers: Option<usize>| finalizers.unwrap_or(0) == 0;
-        none(self.metadata.finalizers.as_ref().map(Vec::len))
-            && none(self.spec.as_ref().and_then(|spec| spec.finalizers.as_ref()).map(Vec::len))
+        let none = |finalizers: Option<&Vec<String>>| finalizers.is_none_or(Vec::is_empty);
+        let spec = self.spec.filter(|_| self.kind == "Namespace");
+        let spec: NamespaceSpec =
+            spec.and_then(|spec| serde_json::from_str(spec.get()).ok()).unwrap_or_default();
+        none(self.metadata.finalizers.as_ref())
+            && none(spec.finalizers.as_ref())
             && self.metadata.deletion_grace_period_seconds.unwrap_or(0) == 0
     }
 }
@@ -194,8 +197,7 @@ impl Shared {
     async fn absorb(&self, object: &ObjectRef, text: &str) -> Result<Option<Arc<CachedObject>>, RestError> {
         let parsed = object::parse(&object.gvk, text, Depth::Whole);
         let parsed = Arc::new(parsed.map_err(|cause| RestError::Decode(cause.into()))?);
-        let remains = Remains::of(text);
-        if remains.metadata.deletion_timestamp.is_some() && remains.held_by_nothing() {
+        if parsed.head().deleting && Remains::of(text).held_by_nothing() {
             self.bury(object, &parsed.head().uid).await;
             return Ok(None);
         }

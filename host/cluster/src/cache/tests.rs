@@ -33,7 +33,13 @@ fn object(text: &str) -> Arc<CachedObject> {
 
 fn show(object: &CachedObject) -> String {
     let head = object.head();
-    format!("{}/{} {} @{}", head.namespace.as_deref().unwrap_or("-"), head.name, head.uid, head.resource_version)
+    format!(
+        "{}/{} {} @{}",
+        head.namespace.as_deref().unwrap_or("-"),
+        head.name,
+        head.uid,
+        head.resource_version
+    )
 }
 
 fn tell(change: Change, out: &mut String) {
@@ -273,7 +279,9 @@ fn a_query_finds_by_namespace_label_field_and_owner_in_order() {
     kind.cover(&Scope::All, Depth::Whole);
     let relist = kind.relist(&Scope::All, Depth::Whole);
     kind.listed(relist, Some(1));
-    for text in ["b/y u1 @1 colour=red", "a/z u2 @2 colour=red owner=u9", "a/x u3 @3 colour=blue", "b/a u4 @4"] {
+    for text in
+        ["b/y u1 @1 colour=red", "a/z u2 @2 colour=red owner=u9", "a/x u3 @3 colour=blue", "b/a u4 @4"]
+    {
         kind.put(object(text), Depth::Whole);
     }
     for (query, found) in [
@@ -341,5 +349,8 @@ fn a_kind_that_is_served_no_longer_takes_its_objects_along() {
     assert!(kind.cease().is_none());
     assert!(matches!(kind.get(&Place { namespace: None, name: "x".into() }, Depth::Whole), Lookup::Unserved));
     assert!(kind.serve());
-    assert!(matches!(kind.get(&Place { namespace: None, name: "x".into() }, Depth::Whole), Lookup::NotSynced));
+    assert!(matches!(
+        kind.get(&Place { namespace: None, name: "x".into() }, Depth::Whole),
+        Lookup::NotSynced
+    ));
 }

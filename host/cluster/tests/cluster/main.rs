@@ -1,0 +1,10 @@
+//! The cluster against the embedded Kubernetes, in process and on virtual time.
+
+mod events;
+mod fresh;
+mod kinds;
+mod memory;
+mod tls;
+mod watches;
+mod world;
+mod writes;
