@@ -250,5 +250,5 @@ fn is_credit_card(text: &str) -> bool {
         .enumerate()
         .map(|(at, digit)| if at % 2 == 0 { digit } else { (digit * 2) / 10 + (digit * 2) % 10 })
         .sum();
-    sum % 10 == 0
+    sum.is_multiple_of(10)
 }

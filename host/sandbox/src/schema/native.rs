@@ -79,10 +79,10 @@ impl Native {
             Some(status) => fields.insert("status".to_owned(), status.clone()),
             None => fields.remove("status"),
         };
-        if self.is("", "Namespace") {
-            if let Some(finalizers) = old["spec"].get("finalizers") {
-                body["spec"]["finalizers"] = finalizers.clone();
-            }
+        if self.is("", "Namespace")
+            && let Some(finalizers) = old["spec"].get("finalizers")
+        {
+            body["spec"]["finalizers"] = finalizers.clone();
         }
         if self.is("apiextensions.k8s.io", "CustomResourceDefinition") {
             let versions = body["spec"]["versions"].as_array().into_iter().flatten();

@@ -513,7 +513,7 @@ fn bodies() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn decoding_and_defaulting_twice_is_once(mut body in bodies()) {

@@ -269,7 +269,13 @@ impl Stages {
 /// The message without the place (which we show ourselves) and without the picture of the lines around it.
 fn first_line(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or(message).trim();
-    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    match line.split_once(": ") {
+        Some((place, message)) if place.starts_with("line ") && place.contains(" column ") => {
+            message.to_owned()
+        }
+        _ => line.to_owned(),
+    }
 }
 
 fn read_stage(file: &str, raw: RawStage) -> Result<Stage, StagesError> {
@@ -402,17 +408,15 @@ mod tests {
     fn a_mistake_is_shown_with_its_place() {
         check(
             "stages:\n- name: a\n  kind: {apiVersion: v1, kind: Pod}\n  wen: []\n  next: []\n",
-            expect![
-                "my.stages.yaml:4:3: line 4 column 3: unknown field `wen`, expected one of name, kind, when, after, next"
-            ],
+            expect!["my.stages.yaml:4:3: unknown field `wen`, expected one of name, kind, when, after, next"],
         );
         check(
             "stages:\n- name: a\n  kind: {apiVersion: v1, kind: Pod}\n  next:\n  - jump: {}\n",
             expect![
-                "my.stages.yaml:5:5: line 5 column 5: unknown variant `jump`, expected one of status, create, delete, finalizers, event, patch"
+                "my.stages.yaml:5:5: unknown variant `jump`, expected one of status, create, delete, finalizers, event, patch"
             ],
         );
-        check("stages: [\n", expect!["my.stages.yaml:1:9: line 1 column 9: unclosed bracket '['"]);
+        check("stages: [\n", expect!["my.stages.yaml:1:9: unclosed bracket '['"]);
     }
 
     #[test]

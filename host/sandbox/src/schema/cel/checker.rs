@@ -151,7 +151,7 @@ impl Checker {
             "timestamp",
         ];
         if types.contains(&name) {
-            return Node { ty: Type::Type, cost: 1 };
+            return Node { ty: Type::Kind, cost: 1 };
         }
         self.mistake(at, format!("undeclared reference to '{name}' (in container '')"))
     }
@@ -269,7 +269,7 @@ impl Checker {
         let body = self.check(&one.body);
         self.scopes.truncate(depth);
         if let Some(filter) = filter.as_ref().filter(|filter| !filter.ty.fits(&Type::Bool)) {
-            return self.no_overload(at, "_?_:_", false, &[filter.clone()]);
+            return self.no_overload(at, "_?_:_", false, std::slice::from_ref(filter));
         }
         let boolean =
             matches!(one.kind, MacroKind::All | MacroKind::Exists | MacroKind::ExistsOne | MacroKind::Filter);

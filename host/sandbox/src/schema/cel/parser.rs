@@ -186,11 +186,11 @@ impl Parser<'_> {
         }
         // A negative number is one literal, also the smallest, which has no positive twin.
         if function == "-_" && count % 2 == 1 {
-            if let Token::Int(digits) = self.peek().clone() {
-                if let Ok(number) = format!("-{digits}").parse::<i64>() {
-                    self.at += 1;
-                    return self.suffixes(Expr { at, kind: Kind::Literal(Literal::Int(number)) });
-                }
+            if let Token::Int(digits) = self.peek().clone()
+                && let Ok(number) = format!("-{digits}").parse::<i64>()
+            {
+                self.at += 1;
+                return self.suffixes(Expr { at, kind: Kind::Literal(Literal::Int(number)) });
             }
             if let Token::Double(number) = *self.peek() {
                 self.at += 1;

@@ -102,7 +102,7 @@ fn read_type(text: &str) -> Type {
         "bytes" => Type::Bytes,
         "duration" => Type::Duration,
         "timestamp" => Type::Timestamp,
-        "type" => Type::Type,
+        "type" => Type::Kind,
         "url" => Type::Library("kubernetes.URL"),
         "quantity" => Type::Library("kubernetes.Quantity"),
         "ip" => Type::Library("net.IP"),

@@ -27,7 +27,7 @@ pub(super) enum Type {
     Object(Arc<Object>),
     Optional(Arc<Type>),
     /// The type of types.
-    Type,
+    Kind,
     /// Types of the libraries, such as quantities.
     Library(&'static str),
     /// A type variable of a signature.
@@ -115,7 +115,7 @@ impl std::fmt::Display for Type {
             Type::Map(key, value) => return write!(f, "map({key}, {value})"),
             Type::Object(object) => return f.write_str(&object.name),
             Type::Optional(inner) => return write!(f, "optional_type({inner})"),
-            Type::Type => "type",
+            Type::Kind => "type",
             Type::Library(name) => return f.write_str(name),
             Type::Any(name) => return write!(f, "{name}"),
             Type::Sized(inner, _) => return write!(f, "{inner}"),

@@ -19,10 +19,11 @@ pub fn prepare(definition: &mut Value) {
         spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
     }
     let webhook = spec.get_mut("conversion").and_then(|conversion| conversion.get_mut("webhook"));
-    if let Some(service) = webhook.and_then(|webhook| webhook.pointer_mut("/clientConfig/service")) {
-        if service.is_object() && service.get("port").is_none() {
-            service["port"] = json!(443);
-        }
+    if let Some(service) = webhook.and_then(|webhook| webhook.pointer_mut("/clientConfig/service"))
+        && service.is_object()
+        && service.get("port").is_none()
+    {
+        service["port"] = json!(443);
     }
     let versions = spec.get("versions").and_then(Value::as_array);
     let storage = versions

@@ -71,12 +71,13 @@ pub(super) fn check(path: &str, schema: &Value, walk: &Walk<'_>, root: bool) -> 
     for (at, rule) in list(schema, "x-kubernetes-validations").iter().enumerate() {
         rule_shape(&index(&child(path, "x-kubernetes-validations"), at), schema, rule, &mut found.schema);
     }
-    if found.schema.is_empty() && !list(schema, "x-kubernetes-validations").is_empty() {
-        if let Some(context) = &walk.rules {
-            let checked = context.check_rules(path, schema, walk.uncorrelatable.as_deref(), walk.any_cost);
-            found.rules.extend(checked.errors);
-            found.costs.extend(checked.costs);
-        }
+    if found.schema.is_empty()
+        && !list(schema, "x-kubernetes-validations").is_empty()
+        && let Some(context) = &walk.rules
+    {
+        let checked = context.check_rules(path, schema, walk.uncorrelatable.as_deref(), walk.any_cost);
+        found.rules.extend(checked.errors);
+        found.costs.extend(checked.costs);
     }
     found
 }

@@ -114,11 +114,11 @@ fn metadata(path: &str, schema: &Value, level: Level, checked: bool, errors: &mu
     let at = |name: &str| key(&child(path, "properties"), name);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
     for name in ["kind", "apiVersion"] {
-        if let Some(property) = properties.get(name).filter(|_| checked) {
-            if text(property, "type") != "string" {
-                let at = child(&at(name), "type");
-                errors.push(FieldError::invalid(at, text(property, "type"), "must be string"));
-            }
+        if let Some(property) = properties.get(name).filter(|_| checked)
+            && text(property, "type") != "string"
+        {
+            let at = child(&at(name), "type");
+            errors.push(FieldError::invalid(at, text(property, "type"), "must be string"));
         }
     }
     let Some(metadata) = properties.get("metadata") else { return };
@@ -171,12 +171,12 @@ fn logic(
         nested_rules(&child(path, "not"), not, false, errors);
     }
     let pattern = text(schema, "pattern");
-    if !pattern.is_empty() {
-        if let Err(error) = Regex::new(pattern) {
-            let why = go_regex_error(pattern, &error);
-            let detail = format!("must be a valid regular expression, but isn't: {why}");
-            errors.push(FieldError::invalid(child(path, "pattern"), pattern, detail));
-        }
+    if !pattern.is_empty()
+        && let Err(error) = Regex::new(pattern)
+    {
+        let why = go_regex_error(pattern, &error);
+        let detail = format!("must be a valid regular expression, but isn't: {why}");
+        errors.push(FieldError::invalid(child(path, "pattern"), pattern, detail));
     }
 }
 

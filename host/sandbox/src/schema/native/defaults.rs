@@ -32,10 +32,8 @@ pub(super) fn apply(group: &str, kind: &str, body: &mut Value, schema: &Schema) 
             items(subset, "ports").for_each(|port| set(port, "protocol", json!("TCP")));
         }),
         ("networking.k8s.io", "NetworkPolicy") => network_policy(&mut body["spec"]),
-        ("networking.k8s.io", "IngressClass") => {
-            if body["spec"]["parameters"].is_object() {
-                set(&mut body["spec"]["parameters"], "scope", json!("Cluster"));
-            }
+        ("networking.k8s.io", "IngressClass") if body["spec"]["parameters"].is_object() => {
+            set(&mut body["spec"]["parameters"], "scope", json!("Cluster"));
         }
         ("apps", "Deployment") => deployment(&mut body["spec"]),
         ("apps", "ReplicaSet") => {
@@ -291,7 +289,7 @@ fn cron_job(spec: &mut Value) {
 
 fn labels_of_template(body: &mut Value, selector: bool) {
     let labels = body["spec"]["template"]["metadata"]["labels"].clone();
-    if !labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+    if labels.as_object().is_none_or(|labels| labels.is_empty()) {
         return;
     }
     if selector && body["spec"]["selector"].as_object().is_none_or(Map::is_empty) {

@@ -23,7 +23,7 @@ pub(super) fn pod(pod: &mut Value) {
     set(pod, "enableServiceLinks", json!(true));
     if pod["hostNetwork"] == true {
         for list in ["containers", "initContainers"] {
-            items(pod, list).for_each(|container| host_ports(container));
+            items(pod, list).for_each(host_ports);
         }
     }
 }
@@ -120,10 +120,10 @@ fn container(container: &mut Value) {
                 }
             }
             http(probe.get_mut("httpGet"));
-            if let Some(grpc) = probe.get_mut("grpc").filter(|grpc| grpc.is_object()) {
-                if grpc.get("service").is_none() {
-                    grpc["service"] = json!("");
-                }
+            if let Some(grpc) = probe.get_mut("grpc").filter(|grpc| grpc.is_object())
+                && grpc.get("service").is_none()
+            {
+                grpc["service"] = json!("");
             }
         }
     }
@@ -171,10 +171,10 @@ fn volume(volume: &mut Value) {
             }
         });
     }
-    if let Some(host) = volume.get_mut("hostPath").filter(|host| host.is_object()) {
-        if host.get("type").is_none() {
-            host["type"] = json!("");
-        }
+    if let Some(host) = volume.get_mut("hostPath").filter(|host| host.is_object())
+        && host.get("type").is_none()
+    {
+        host["type"] = json!("");
     }
 }
 

@@ -87,7 +87,9 @@ fn objects_of_the_kinds_that_kite_makes_get_their_defaults() {
     );
     check(
         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: np, namespace: ns}, spec: {podSelector: {}, ingress: [{from: [{podSelector: {}}]}], egress: [{ports: [{port: 53}]}]}}",
-        expect!["json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.name of type string"],
+        expect![[
+            r#"{"metadata":{"name":"np","namespace":"ns"},"spec":{"egress":[{"ports":[{"port":53,"protocol":"TCP"}]}],"ingress":[{"from":[{"podSelector":{}}]}],"podSelector":{},"policyTypes":["Ingress","Egress"]}}"#
+        ]],
     );
     check(
         "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: ns}, spec: {rules: [{host: a.example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}}",
@@ -137,7 +139,10 @@ fn mistakes_have_the_words_of_the_real_server() {
     );
     check(
         "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: np, namespace: ns}, spec: {podSelector: {}, ingress: [{from: [{}, {ipBlock: {cidr: 10.0.0.0/8, except: [11.0.0.0/16]}}]}]}}",
-        expect!["json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.name of type string"],
+        expect![[r#"
+            spec.ingress[0].from[0]: Required value: must specify a peer
+            spec.ingress[0].from[1].ipBlock.except[0]: Invalid value: "11.0.0.0/16": must be a strict subset of `cidr`
+            {"metadata":{"name":"np","namespace":"ns"},"spec":{"ingress":[{"from":[{},{"ipBlock":{"cidr":"10.0.0.0/8","except":["11.0.0.0/16"]}}]}],"podSelector":{},"policyTypes":["Ingress"]}}"#]],
     );
     check(
         "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: ns}, spec: {rules: [{host: 1.2.3.4, http: {paths: [{path: a, pathType: Prefix, backend: {}}]}}]}}",

@@ -56,7 +56,7 @@ impl World {
                 .collect();
             let shown = if object["kind"] == "Status" { "gone".to_owned() } else { shown.join(" ") };
             if shown != last {
-                lines.push(format!("{:>3}s {shown}", self.start.elapsed().as_secs()));
+                lines.push(format!("{}s {shown}", self.start.elapsed().as_secs()));
                 last = shown;
             }
         }
@@ -103,13 +103,13 @@ async fn a_volume_imports_with_progress() {
     check_volume(
         "none",
         expect![[r#"
-          0s - -
-          1s "ImportScheduled" "N/A"
-          3s "ImportInProgress" "0.00%"
-          5s "ImportInProgress" "25.00%"
-          7s "ImportInProgress" "50.00%"
-          9s "ImportInProgress" "75.00%"
-         11s "Succeeded" "100.0%""#]],
+            0s - -
+            1s "ImportScheduled" "N/A"
+            3s "ImportInProgress" "0.00%"
+            5s "ImportInProgress" "25.00%"
+            7s "ImportInProgress" "50.00%"
+            9s "ImportInProgress" "75.00%"
+            11s "Succeeded" "100.0%""#]],
     )
     .await;
 }
@@ -119,12 +119,12 @@ async fn a_volume_that_is_told_to_fail_fails() {
     check_volume(
         "fail",
         expect![[r#"
-          0s - -
-          1s "ImportScheduled" "N/A"
-          3s "ImportInProgress" "0.00%"
-          5s "ImportInProgress" "25.00%"
-          7s "ImportInProgress" "50.00%"
-          9s "Failed" "50.00%""#]],
+            0s - -
+            1s "ImportScheduled" "N/A"
+            3s "ImportInProgress" "0.00%"
+            5s "ImportInProgress" "25.00%"
+            7s "ImportInProgress" "50.00%"
+            9s "Failed" "50.00%""#]],
     )
     .await;
 }
@@ -156,20 +156,20 @@ async fn a_machine_waits_for_its_disk_starts_stops_and_goes() {
     world.send(Method::DELETE, &path, "", &Value::Null).await;
     story.push(world.story(&path, &fields, 10).await);
     expect![[r#"
-          0s "ErrorPvcNotFound" false
+        0s "ErrorPvcNotFound" false
         ---
-          5s "Provisioning" false
-         16s "Starting" false
-         19s "Running" true
+        5s "Provisioning" false
+        16s "Starting" false
+        19s "Running" true
         ---
-         45s "Stopping" false
-         47s "Stopped" false
+        45s "Stopping" false
+        47s "Stopped" false
         ---
-         55s "Starting" false
-         58s "Running" true
+        55s "Starting" false
+        58s "Running" true
         ---
-         65s "Terminating" true
-         67s gone"#]]
+        65s "Terminating" true
+        67s gone"#]]
     .assert_eq(&story.join("\n---\n"));
 }
 
@@ -181,11 +181,11 @@ async fn a_machine_that_crashes_backs_off_and_tries_again() {
     world.post(MACHINES, &machine("fail")).await;
     let fields = ["/status/printableStatus", "/status/startFailure/consecutiveFailCount"];
     expect![[r#"
-         20s "Starting" -
-         23s "CrashLoopBackOff" 1
-         35s "Starting" 1
-         38s "CrashLoopBackOff" 2
-         50s "Starting" 2
-         53s "CrashLoopBackOff" 3"#]]
+            20s "Starting" -
+            23s "CrashLoopBackOff" 1
+            35s "Starting" 1
+            38s "CrashLoopBackOff" 2
+            50s "Starting" 2
+            53s "CrashLoopBackOff" 3"#]]
     .assert_eq(&world.story(&format!("{MACHINES}/vm"), &fields, 40).await);
 }

@@ -86,10 +86,8 @@ pub(super) fn secret(object: &Value) -> Vec<FieldError> {
         }
         "kubernetes.io/dockercfg" => need(&[".dockercfg"]),
         "kubernetes.io/dockerconfigjson" => need(&[".dockerconfigjson"]),
-        "kubernetes.io/basic-auth" => {
-            if !has(&data, "username") && !has(&data, "password") {
-                need(&["username", "password"]);
-            }
+        "kubernetes.io/basic-auth" if !has(&data, "username") && !has(&data, "password") => {
+            need(&["username", "password"]);
         }
         "kubernetes.io/ssh-auth" => need(&["ssh-privatekey"]),
         "kubernetes.io/tls" => need(&["tls.crt", "tls.key"]),
@@ -97,11 +95,11 @@ pub(super) fn secret(object: &Value) -> Vec<FieldError> {
     }
     for name in [".dockercfg", ".dockerconfigjson"] {
         let docker = text(object, "type").ends_with(name.trim_start_matches('.'));
-        if let Some(value) = data.get(name).filter(|_| docker) {
-            if !serde_json::from_slice::<Value>(&bytes(value)).is_ok_and(|json| json.is_object()) {
-                let detail = "invalid character looking for beginning of value";
-                errors.push(FieldError::invalid(key("data", name), "<secret contents redacted>", detail));
-            }
+        if let Some(value) = data.get(name).filter(|_| docker)
+            && !serde_json::from_slice::<Value>(&bytes(value)).is_ok_and(|json| json.is_object())
+        {
+            let detail = "invalid character looking for beginning of value";
+            errors.push(FieldError::invalid(key("data", name), "<secret contents redacted>", detail));
         }
     }
     errors

@@ -136,10 +136,10 @@ fn port_clashes(ports: &[Value], ty: &str) -> Vec<FieldError> {
         }
     }
     for (at, port) in ports.iter().enumerate() {
-        if let Some(number) = node_port(port) {
-            if !node_ports.insert(key(port, number)) {
-                errors.push(FieldError::duplicate(child(&index("spec.ports", at), "nodePort"), number));
-            }
+        if let Some(number) = node_port(port)
+            && !node_ports.insert(key(port, number))
+        {
+            errors.push(FieldError::duplicate(child(&index("spec.ports", at), "nodePort"), number));
         }
     }
     for (at, port) in ports.iter().enumerate() {

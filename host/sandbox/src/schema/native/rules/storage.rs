@@ -58,12 +58,11 @@ pub(super) fn claim_update(new: &Value, old: &Value) -> Vec<FieldError> {
     if text(old_spec, "volumeName").is_empty() {
         comparable.as_object_mut().map(|spec| spec.remove("volumeName"));
     }
-    if bound {
-        if let Some(storage) = old_spec.pointer("/resources/requests/storage") {
-            if let Some(own) = comparable.pointer_mut("/resources/requests/storage") {
-                *own = storage.clone();
-            }
-        }
+    if bound
+        && let Some(storage) = old_spec.pointer("/resources/requests/storage")
+        && let Some(own) = comparable.pointer_mut("/resources/requests/storage")
+    {
+        *own = storage.clone();
     }
     let mut before = old_spec.clone();
     for spec in [&mut comparable, &mut before] {
