@@ -1,7 +1,7 @@
 //! The last words of a guest that panics.
 //!
 //! A guest without imports has no way to print, and a trap carries no text. So the panic hook leaves the message in
-//! the guest's memory behind a marker; the host reads it there when it looks at the trap.
+//! the guest's memory behind a marker, for a host that looks into the memory of a guest that trapped.
 
 use std::sync::Mutex;
 
@@ -21,7 +21,7 @@ struct Note {
 
 static NOTE: Mutex<Note> = Mutex::new(Note { marker: MARKER, length: [0; 4], text: [0; TEXT_BYTES_MAX] });
 
-/// Has panics leave their message where the host looks for it. Called by [`crate::plugin!`].
+/// Has panics leave their message where a host can find it. Called by [`crate::plugin!`].
 pub fn install() {
     std::panic::set_hook(Box::new(|panic| write(&panic.to_string())));
 }
