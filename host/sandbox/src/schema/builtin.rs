@@ -22,6 +22,8 @@ pub(crate) struct Data {
     /// Group and version (`apps/v1`), then path and operations.
     pub(crate) paths: BTreeMap<String, Vec<(String, String)>>,
     pub(crate) definitions: BTreeMap<String, String>,
+    /// Fields of a definition that Go leaves out when they are zero, with commas between.
+    omitted: BTreeMap<String, String>,
     /// `group/version/kind` to the name of its definition.
     kinds: BTreeMap<String, String>,
 }
@@ -43,6 +45,7 @@ impl Data {
             groups: Vec::new(),
             paths: BTreeMap::new(),
             definitions: BTreeMap::new(),
+            omitted: BTreeMap::new(),
             kinds: BTreeMap::new(),
         };
         for line in text.lines() {
@@ -57,6 +60,9 @@ impl Data {
                     let (path, operations) = body.split_once(' ').unwrap_or((body, "{}"));
                     let of_group = data.paths.entry(name.to_owned()).or_default();
                     of_group.push((path.to_owned(), operations.to_owned()));
+                }
+                "omit" => {
+                    data.omitted.insert(name.to_owned(), body.to_owned());
                 }
                 "def" => {
                     if let Some(kinds) = kinds_of(body) {
@@ -104,6 +110,8 @@ pub(crate) fn definition(name: &str) -> Arc<Schema> {
     let mut schema = Schema::parse(&raw);
     schema.quantity = name == QUANTITY;
     schema.raw_extension = name == RAW_EXTENSION;
+    let omitted = data().omitted.get(name).map(String::as_str).unwrap_or_default();
+    schema.omitted = omitted.split(',').filter(|field| !field.is_empty()).map(str::to_owned).collect();
     let schema = Arc::new(schema);
     lock().entry(name.to_owned()).or_insert(schema).clone()
 }

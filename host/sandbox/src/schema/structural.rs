@@ -1,6 +1,6 @@
 //! A schema that is read once and then asked: OpenAPI v3 as Kubernetes uses it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use regex::Regex;
@@ -76,6 +76,8 @@ pub struct Schema {
     /// The built-in `Quantity`, and the built-in `RawExtension`: known by their name, not by what they say.
     pub(crate) quantity: bool,
     pub(crate) raw_extension: bool,
+    /// Fields of a built-in struct that Go leaves out when they hold the zero value.
+    pub(crate) omitted: BTreeSet<String>,
     pub(crate) list_type: Option<String>,
     pub(crate) list_map_keys: Vec<String>,
     pub(crate) map_type: Option<String>,
@@ -289,6 +291,7 @@ fn parse_schema(raw: &Value, merge_unknown: bool) -> Schema {
         int_or_string: flag(raw, "x-kubernetes-int-or-string"),
         quantity: false,
         raw_extension: false,
+        omitted: BTreeSet::new(),
         list_type: text(raw, "x-kubernetes-list-type"),
         list_map_keys: texts(raw, "x-kubernetes-list-map-keys"),
         map_type: text(raw, "x-kubernetes-map-type"),

@@ -136,7 +136,7 @@ fn what_is_missing_at_run_time_has_cel_gos_words() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place() {
+fn mistakes_of_types_are_told_with_their_place() {
     check(
         "self.nope > 1",
         expect![[r#"
@@ -172,6 +172,10 @@ fn mistakes_are_told_with_their_place() {
          | self.n.startsWith('a')
          | .................^"#]],
     );
+}
+
+#[test]
+fn mistakes_of_form_are_told_with_their_place() {
     check(
         "self.n >",
         expect![[r#"

@@ -244,16 +244,18 @@ fn walk_fields(
     failed.map_or(Ok(()), Err)
 }
 
-/// Whether Go's encoder leaves a field out: empty lists and maps, unless the struct insists on them.
+/// Whether Go's encoder leaves a field out: the zero value of a field that is tagged so.
 fn left_out(field: &Value, name: &str, link: &Link, schema: &Schema) -> bool {
-    if matches!(schema.additional, Additional::Schema(_))
-        || schema.rules.required.iter().any(|one| one == name)
-    {
+    if !schema.omitted.contains(name) || link.ty.is_none() {
         return false;
     }
     match field {
+        Value::String(text) => text.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
         Value::Array(items) => items.is_empty(),
+        // Structs are written, however empty.
         Value::Object(fields) => fields.is_empty() && matches!(link.additional, Additional::Schema(_)),
-        _ => false,
+        Value::Null => false,
     }
 }

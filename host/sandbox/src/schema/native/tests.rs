@@ -100,6 +100,22 @@ fn objects_of_the_kinds_that_kite_makes_get_their_defaults() {
 }
 
 #[test]
+fn zero_values_are_written_where_go_writes_them() {
+    check(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns, labels: {}, generation: 0}, spec: {hostNetwork: false, nodeName: '', terminationGracePeriodSeconds: 0, tolerations: [], volumes: [{name: v, emptyDir: {}}], containers: [{name: c, image: a, args: [], stdin: false, env: [{name: A, value: ''}]}]}}",
+        expect![[r#"{"metadata":{"name":"p","namespace":"ns"},"spec":{"containers":[{"env":[{"name":"A"}],"image":"a","imagePullPolicy":"Always","name":"c","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","enableServiceLinks":true,"restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":0,"volumes":[{"emptyDir":{},"name":"v"}]},"status":{"phase":"Pending","qosClass":"BestEffort"}}"#]],
+    );
+    check(
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r, namespace: ns}, rules: []}",
+        expect![[r#"{"metadata":{"name":"r","namespace":"ns"},"rules":[]}"#]],
+    );
+    check(
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: ns}, immutable: false}",
+        expect![[r#"{"immutable":false,"metadata":{"name":"c","namespace":"ns"}}"#]],
+    );
+}
+
+#[test]
 fn a_deployment_gets_all_that_a_real_server_writes() {
     check(
         "{apiVersion: apps/v1, kind: Deployment, metadata: {name: d, namespace: ns}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: nginx, ports: [{containerPort: 80}]}]}}}}",
