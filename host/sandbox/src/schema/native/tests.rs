@@ -103,7 +103,9 @@ fn objects_of_the_kinds_that_kite_makes_get_their_defaults() {
 fn zero_values_are_written_where_go_writes_them() {
     check(
         "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: ns, labels: {}, generation: 0}, spec: {hostNetwork: false, nodeName: '', terminationGracePeriodSeconds: 0, tolerations: [], volumes: [{name: v, emptyDir: {}}], containers: [{name: c, image: a, args: [], stdin: false, env: [{name: A, value: ''}]}]}}",
-        expect![[r#"{"metadata":{"name":"p","namespace":"ns"},"spec":{"containers":[{"env":[{"name":"A"}],"image":"a","imagePullPolicy":"Always","name":"c","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","enableServiceLinks":true,"restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":0,"volumes":[{"emptyDir":{},"name":"v"}]},"status":{"phase":"Pending","qosClass":"BestEffort"}}"#]],
+        expect![[
+            r#"{"metadata":{"name":"p","namespace":"ns"},"spec":{"containers":[{"env":[{"name":"A"}],"image":"a","imagePullPolicy":"Always","name":"c","resources":{},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File"}],"dnsPolicy":"ClusterFirst","enableServiceLinks":true,"restartPolicy":"Always","schedulerName":"default-scheduler","securityContext":{},"terminationGracePeriodSeconds":0,"volumes":[{"emptyDir":{},"name":"v"}]},"status":{"phase":"Pending","qosClass":"BestEffort"}}"#
+        ]],
     );
     check(
         "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: r, namespace: ns}, rules: []}",
