@@ -17,6 +17,8 @@ use tempfile::NamedTempFile;
 const SUFFIX: &str = ".cwasm";
 /// Begins the names of files under way.
 const UNDER_WAY: &str = ".under-way-";
+/// No compile takes as long as this.
+const UNDER_WAY_SECONDS_MAX: i64 = 3600;
 
 /// The folder of compiled components, each named `<key>-<digest of the file>.cwasm`.
 #[derive(Debug)]
@@ -73,7 +75,21 @@ impl Cache {
         let path = self.folder.join(format!("{key}-{digest}{SUFFIX}"));
         file.persist(&path)?;
         self.make_room(&path)?;
+        self.sweep(&path);
         Ok(path)
+    }
+
+    /// Removes what a host that was killed while it compiled has left: files under way that are much older than one
+    /// that was finished just now. A failure does not matter, the next time comes.
+    fn sweep(&self, newest: &Path) {
+        let Some(now) = entry(newest.to_owned()).map(|entry| entry.used.0) else { return };
+        for file in self.folder.read_dir().into_iter().flatten().flatten() {
+            let under_way = file.file_name().to_str().is_some_and(|name| name.starts_with(UNDER_WAY));
+            let began = entry(file.path()).map_or(now, |entry| entry.used.0);
+            if under_way && now.saturating_sub(began) > UNDER_WAY_SECONDS_MAX {
+                let _ = std::fs::remove_file(file.path());
+            }
+        }
     }
 
     /// Removes what was not used for longest until the rest fits; `keep` stays in any case.
@@ -214,6 +230,19 @@ mod tests {
         assert!(cache.get("b")?.is_none() && cache.get("a")?.is_some() && cache.get("c")?.is_some());
         put(&cache, "d", b"more than fits")?;
         assert!(cache.get("d")?.is_some() && cache.get("a")?.is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn what_a_killed_host_left_behind_is_swept_up() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 100)?;
+        let (_, left) = cache.file_under_way()?.keep()?;
+        let (_, young) = cache.file_under_way()?.keep()?;
+        let then = Timespec { tv_sec: 1, tv_nsec: 0 };
+        rustix::fs::futimens(File::open(&left)?, &Timestamps { last_access: then, last_modification: then })?;
+        put(&cache, "a", b"code")?;
+        assert!(!left.exists() && young.exists());
         Ok(())
     }
 

@@ -143,7 +143,8 @@ fn in_child(exe: &Path, limits: &CompileLimits, input: &Path, output: &Path) -> 
         .stderr(Stdio::piped())
         .spawn()?;
     let Some(said) = listen(&mut child, limits.time) else {
-        child.kill()?;
+        // It may have ended by itself this very moment.
+        let _ = child.kill();
         child.wait()?;
         return Err(CompileError::Stopped { reason: "it took too long" });
     };
