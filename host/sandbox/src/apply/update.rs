@@ -1,11 +1,12 @@
 //! The two operations: apply an object for a manager, or note what an update changed.
 
+use super::check::check;
 use super::compare::Comparison;
 use super::managers::{Entry, ManagerId, Managers, Operation, conflict_error};
 use super::merge::merge;
 use super::remove::remove;
 use super::set::FieldSet;
-use super::walk::{Ty, check, field_set};
+use super::walk::{Ty, field_set};
 use crate::error::ApiError;
 use crate::schema::Schema;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! What a schema means for a walk: leaf, struct or map, list of which kind; and how list items are told apart.
 
-use super::path::{Step, show};
+use super::path::Step;
 use super::set::{FieldSet, Node};
 use crate::schema::{ListKind, MergeType, Schema};
 use serde_json::Value;
@@ -79,45 +79,40 @@ pub(super) fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// The step of a list item; an error where a key is missing that has no default.
+/// The step of a list item; an error where it has nothing to be told apart by.
 pub(super) fn item_step(kind: ListKind<'_>, item_ty: Ty<'_>, item: &Value) -> Result<Step, String> {
     let ListKind::Map(keys) = kind else {
         return match item {
-            Value::Array(_) | Value::Object(_) => {
-                Err("associative lists with keys may not have non-map elements".into())
-            }
+            Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
+            Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
             Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
             scalar => Ok(Step::Value(scalar.clone())),
         };
     };
+    if item.is_null() {
+        return Err("associative list with keys may not have a null element".into());
+    }
     let Some(fields) = item.as_object() else {
         return Err("associative list with keys may not have non-map elements".into());
     };
-    let mut parts = Vec::with_capacity(keys.len());
-    for key in keys {
-        let default = || match item_ty {
-            Ty::Known(schema) => schema.property(key).and_then(Schema::default_value),
-            _ => None,
-        };
-        match fields.get(key).filter(|value| !value.is_null()).or_else(default) {
-            Some(value) => parts.push((key.clone(), value.clone())),
-            None => parts.push((key.clone(), Value::Null)),
-        }
-    }
-    if parts.iter().all(|(_, value)| value.is_null()) {
+    let default = |key: &String| match item_ty {
+        Ty::Known(schema) => schema.property(key).and_then(Schema::default_value),
+        _ => None,
+    };
+    // A key that is neither given nor has a default is left out: that is another item than one with it.
+    let given =
+        keys.iter().filter_map(|key| Some((key.clone(), fields.get(key).or_else(|| default(key))?.clone())));
+    let mut parts: Vec<(String, Value)> = given.collect();
+    if parts.is_empty() {
+        let keys: Vec<String> = keys.iter().map(|key| crate::error::go_quote(key)).collect();
         return Err(format!(
-            "associative list with keys has an element that omits key field {}{}",
-            quoted(keys),
-            ""
+            "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any \
+             key fields)",
+            keys.join(" ")
         ));
     }
-    parts.retain(|(_, value)| !value.is_null());
     parts.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(Step::Key(parts))
-}
-
-fn quoted(keys: &[String]) -> String {
-    keys.iter().map(|key| crate::error::go_quote(key)).collect::<Vec<_>>().join(" or ")
 }
 
 /// The paths of all leaves of a value, with map entries and list items themselves.
@@ -154,104 +149,4 @@ fn below(value: &Value, ty: Ty<'_>) -> FieldSet {
 
 fn is_leaf(ty: Ty<'_>, value: &Value) -> bool {
     matches!(ty.shape(Some(value)), Shape::Leaf)
-}
-
-/// What keeps a value from being applied: fields that the schema lacks, wrong types, items that occur twice.
-pub(crate) fn check(value: &Value, ty: Ty<'_>) -> Vec<String> {
-    let mut faults = Vec::new();
-    check_at(value, ty, &mut Vec::new(), &mut faults);
-    faults
-}
-
-fn check_at(value: &Value, ty: Ty<'_>, path: &mut Vec<Step>, faults: &mut Vec<String>) {
-    let mut fault = |path: &[Step], why: &str| faults.push(format!("{}: {why}", show(path)));
-    if value.is_null() {
-        return;
-    }
-    match ty.shape(Some(value)) {
-        Shape::Leaf => {
-            if let Ty::Known(schema) = ty
-                && let Some(why) = wrong_type(schema, value)
-            {
-                fault(path, &why);
-            }
-        }
-        Shape::Map => {
-            let Some(fields) = value.as_object() else {
-                fault(path, &format!("expected map, got {}", go_type(value)));
-                return;
-            };
-            for (name, value) in fields {
-                path.push(Step::Field(name.clone()));
-                if is_unknown(ty, name) {
-                    faults.push(format!("{}: field not declared in schema", show(path)));
-                } else {
-                    check_at(value, ty.field(name), path, faults);
-                }
-                path.pop();
-            }
-        }
-        Shape::List { kind, item } => {
-            let Some(list) = value.as_array() else {
-                fault(path, &format!("expected list, got {}", go_type(value)));
-                return;
-            };
-            let mut seen: Vec<Step> = Vec::new();
-            for (index, child) in list.iter().enumerate() {
-                match item_step(kind, item, child) {
-                    Err(why) => faults.push(format!("{}: element {index}: {why}", show(path))),
-                    Ok(step) if seen.contains(&step) => {
-                        faults.push(format!("{}: duplicate entries for key {step}", show(path)));
-                    }
-                    Ok(step) => {
-                        path.push(step.clone());
-                        check_at(child, item, path, faults);
-                        path.pop();
-                        seen.push(step);
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn is_unknown(ty: Ty<'_>, name: &str) -> bool {
-    let Ty::Known(schema) = ty else { return false };
-    let closed = matches!(schema.merge_type(), MergeType::Map { open: false, .. });
-    closed && schema.field(name).is_none()
-}
-
-fn wrong_type(schema: &Schema, value: &Value) -> Option<String> {
-    use crate::schema::JsonType;
-    let expected = match schema.json_type()? {
-        JsonType::Boolean if !value.is_boolean() => "boolean",
-        JsonType::String if !value.is_string() => "string",
-        JsonType::Integer | JsonType::Number if !value.is_number() => "numeric (int or float)",
-        JsonType::Array if !value.is_array() => "list",
-        JsonType::Object if !value.is_object() => "map",
-        _ => return None,
-    };
-    let given = match value {
-        Value::Array(_) => "list".to_owned(),
-        Value::Object(_) => "map".to_owned(),
-        other => go_type(other).to_owned(),
-    };
-    Some(match value {
-        Value::String(_) | Value::Bool(_) | Value::Number(_) if !matches!(expected, "list" | "map") => {
-            format!("expected {expected}, got {given}")
-        }
-        _ => format!("expected {expected}, got &{{{given}}}"),
-    })
-}
-
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "float",
-        Value::Number(_) => "int",
-        Value::String(_) => "string",
-        Value::Array(_) => "list",
-        Value::Object(_) => "map",
-    }
 }
