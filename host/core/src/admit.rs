@@ -211,9 +211,28 @@ fn body(
         let owner = circumstances.primary.ok_or_else(|| {
             Failure::new(FailureKind::Invalid, "a primary that is gone cannot own an object")
         })?;
-        metadata.insert("ownerReferences".into(), json!([owner_reference(owner)]));
+        let controller = seen.and_then(|seen| seen.head().controller_uid.as_deref());
+        if controller.is_some_and(|uid| uid != owner.head().uid) {
+            let message = format!("{} is controlled by another owner", seen_as(target));
+            return Err(Failure::new(FailureKind::Conflict, message));
+        }
+        own(metadata, owner);
     }
     Ok(body)
+}
+
+fn seen_as(target: &ActionTarget<'_>) -> String {
+    target.object().map_or_else(String::new, ToString::to_string)
+}
+
+/// Adds the owner to the owner references; whatever was said there of it before is replaced.
+fn own(metadata: &mut Map<String, Value>, owner: &CachedObject) {
+    let references = metadata.entry("ownerReferences").or_insert_with(|| json!([]));
+    if let Some(references) = references.as_array_mut() {
+        references
+            .retain(|reference| reference.get("uid").and_then(Value::as_str) != Some(&owner.head().uid));
+        references.push(owner_reference(owner));
+    }
 }
 
 fn owner_reference(owner: &CachedObject) -> Value {
@@ -230,10 +249,10 @@ fn is_so(
     subresource: Option<&'static str>,
     circumstances: &Circumstances<'_>,
 ) -> bool {
-    let Some(fields) = seen.managed(circumstances.manager, subresource) else { return false };
-    let (Ok(current), Ok(fields)) =
-        (serde_json::from_str::<Value>(seen.json()), serde_json::from_str(fields))
-    else {
+    let (Ok(current), Ok(fields)) = (
+        serde_json::from_str::<Value>(seen.json()),
+        serde_json::from_str(managed(seen, circumstances.manager, subresource)),
+    ) else {
         return false;
     };
     is_noop(body, &current, &fields)
@@ -243,6 +262,11 @@ fn is_so(
             &current,
             &fields,
         )
+}
+
+/// What a manager owns; a manager that owns nothing has no entry.
+fn managed<'o>(object: &'o CachedObject, manager: &str, subresource: Option<&str>) -> &'o str {
+    object.managed(manager, subresource).unwrap_or("{}")
 }
 
 // ---- metadata and patches ----------------------------------------------------------------------------------------
@@ -272,8 +296,10 @@ fn patching(target: &ActionTarget<'_>, object: &ObjectRef, seen: &CachedObject, 
     if current.is_some_and(|current| merges_to_the_same(&Value::Object(body.clone()), Some(&current))) {
         return Verdict::Skip(SkipReason::AlreadySo);
     }
+    // The object's own path drops a status without a word.
+    let subresource = target.patches_status().then_some("status");
     guarded(&mut body, seen);
-    Verdict::Send(Write::Patch { object: object.clone(), body: text(body), manager, subresource: None })
+    Verdict::Send(Write::Patch { object: object.clone(), body: text(body), manager, subresource })
 }
 
 /// Whether a merge patch leaves a value as it is.
@@ -320,16 +346,15 @@ impl Answered {
     pub fn note(&mut self, write: &Write, answer: &CachedObject) {
         let Write::Apply { object, body, manager, subresource, .. } = write else { return };
         let slot = Slot::new(object, manager, *subresource);
-        let Some(fields) = answer.managed(manager, *subresource) else { return };
         let (Ok(Value::Object(body)), Ok(current), Ok(fields)) = (
             serde_json::from_str(body),
             serde_json::from_str::<Value>(answer.json()),
-            serde_json::from_str::<Value>(fields),
+            serde_json::from_str::<Value>(managed(answer, manager, *subresource)),
         ) else {
             return;
         };
+        // What was noted of an earlier apply stays true, and does no harm.
         if is_noop(&body, &current, &fields) {
-            self.known.remove(&slot);
             return;
         }
         let (wanted, made) = (fingerprint(&body), owned(&current, &fields));

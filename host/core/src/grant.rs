@@ -192,6 +192,9 @@ impl Grant {
         if target.touches_finalizers() {
             self.allows(Verb::Finalize, object).map_err(denied)?;
         }
+        if target.patches_status() {
+            self.allows(Verb::ApplyStatus, object).map_err(denied)?;
+        }
         owned(target, object, primary).map_err(denied)
     }
 

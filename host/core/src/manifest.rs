@@ -111,6 +111,9 @@ fn controllers(manifest: &Manifest, faults: &mut Faults) {
 fn one_controller(at: &str, controller: &Controller, faults: &mut Faults) {
     faults.note(at, names::dns_label(&controller.name));
     faults.note(format!("{at}.primary"), names::kind(&controller.primary));
+    if is_secret(&controller.primary) {
+        faults.add(format!("{at}.primary"), "is Secret: a plugin would be shown every one of them");
+    }
     faults.note(format!("{at}.labels"), Selector::parse(&controller.labels));
     faults.note(format!("{at}.view"), View::parse(&controller.view));
     if let Some(millis) = controller.resync {
@@ -142,8 +145,7 @@ fn permissions(manifest: &Manifest, faults: &mut Faults) {
 
 /// A plugin names the Secrets that it wants to see.
 fn secrets(at: &str, permission: &Permission, faults: &mut Faults) {
-    let secret = permission.gvk.group.is_empty() && &*permission.gvk.kind == "Secret";
-    if !secret {
+    if !is_secret(&permission.gvk) {
         return;
     }
     if permission.verbs.contains(&Verb::List) {
@@ -154,6 +156,10 @@ fn secrets(at: &str, permission: &Permission, faults: &mut Faults) {
     if all && permission.verbs.contains(&Verb::Get) {
         faults.add(at, "asks for every Secret: it must name those that it wants to see");
     }
+}
+
+fn is_secret(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && &*gvk.kind == "Secret"
 }
 
 fn providers(manifest: &Manifest, faults: &mut Faults) {
@@ -272,6 +278,16 @@ mod tests {
             "#]],
         );
         check_with(|m| m.permissions = vec![permission(vec![Verb::Get], &["*-login"])], expect![""]);
+    }
+
+    #[test]
+    fn secrets_are_nobodys_primaries() {
+        check_with(
+            |m| m.controllers[0].primary = Gvk::new("", "v1", "Secret"),
+            expect![[r#"
+                controllers.main.primary: is Secret: a plugin would be shown every one of them
+            "#]],
+        );
     }
 
     #[test]

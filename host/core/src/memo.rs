@@ -117,3 +117,118 @@ impl fmt::Debug for Digester {
         f.write_str("Digester")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::contract::FailureKind;
+    use crate::testing::{object, query, reference};
+
+    fn view(pointers: &[&str]) -> View {
+        View::parse(pointers).expect("a view")
+    }
+
+    #[test]
+    fn an_answer_is_the_same_as_long_as_its_view_shows_the_same() {
+        let (old, new) = (
+            object("name: x, spec: {a: 1}, status: {b: 1}, rv: 1"),
+            object("name: x, spec: {a: 1}, status: {b: 2}, rv: 2"),
+        );
+        let hash =
+            |object: &CachedObject, pointers: &[&str]| AnswerHash::object(Some(object), &view(pointers));
+        assert_eq!(hash(&old, &["/spec"]), hash(&new, &["/spec"]));
+        assert_ne!(hash(&old, &["/status"]), hash(&new, &["/status"]));
+        assert_ne!(hash(&old, &[]), hash(&new, &[]));
+    }
+
+    #[test]
+    fn no_answer_is_taken_for_another() {
+        let (object, view) = (object("name: x"), view(&["/spec"]));
+        let failure = |message: &str| Err(Failure::new(FailureKind::Transient, message));
+        let hashes = [
+            AnswerHash::object(None, &view),
+            AnswerHash::object(Some(&object), &view),
+            AnswerHash::objects([], &view),
+            AnswerHash::objects([&object], &view),
+            AnswerHash::objects([&object, &object], &view),
+            AnswerHash::unserved(),
+            AnswerHash::external(&Ok("{}".into())),
+            AnswerHash::external(&Ok("[]".into())),
+            AnswerHash::external(&failure("a")),
+            AnswerHash::external(&failure("b")),
+        ];
+        let different: std::collections::BTreeSet<_> = hashes.iter().collect();
+        assert_eq!(different.len(), hashes.len());
+    }
+
+    #[test]
+    fn time_alone_makes_no_other_digest() {
+        let digester = Digester::new("sha256:1", "{}", "main");
+        let (key, primary) = (reference("Pod a/x"), AnswerHash::unserved());
+        let (get, clock) = (query("get Pod a/y"), query("clock"));
+        let answer = AnswerHash::object(None, &View::whole());
+        let with = digester.digest(
+            &key,
+            primary,
+            [(&*get, answer), (&*clock, AnswerHash::external(&Ok("1".into())))],
+        );
+        assert_eq!(with, digester.digest(&key, primary, [(&*get, answer)]));
+    }
+
+    #[test]
+    fn whatever_a_pass_rests_on_makes_another_digest() {
+        let digest = |plugin: &str,
+                      config: &str,
+                      controller: &str,
+                      key: &str,
+                      primary: &str,
+                      asked: &str,
+                      found: bool| {
+            let found = found.then(|| object("name: y"));
+            let answer = AnswerHash::object(found.as_deref(), &View::whole());
+            let primary = AnswerHash::object(Some(&object(primary)), &View::whole());
+            Digester::new(plugin, config, controller).digest(
+                &reference(key),
+                primary,
+                [(&*query(asked), answer)],
+            )
+        };
+        let all = [
+            digest("1", "{}", "main", "Pod a/x", "name: x", "get Pod a/y", false),
+            digest("2", "{}", "main", "Pod a/x", "name: x", "get Pod a/y", false),
+            digest("1", "[]", "main", "Pod a/x", "name: x", "get Pod a/y", false),
+            digest("1", "{}", "other", "Pod a/x", "name: x", "get Pod a/y", false),
+            digest("1", "{}", "main", "Pod b/x", "name: x", "get Pod a/y", false),
+            digest("1", "{}", "main", "Pod a/x", "name: x, a: 1", "get Pod a/y", false),
+            digest("1", "{}", "main", "Pod a/x", "name: x", "get Pod a/z", false),
+            digest("1", "{}", "main", "Pod a/x", "name: x", "get Pod a/y", true),
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+        assert_eq!(all[0].to_string().len(), 64);
+    }
+
+    proptest! {
+        #[test]
+        fn the_order_of_answers_does_not_matter(
+            sizes in proptest::collection::vec(0..3_u8, 1..6),
+            shuffled in Just((0..6_usize).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let answers: Vec<_> = sizes
+                .iter()
+                .enumerate()
+                .map(|(at, size)| {
+                    let found = object(&format!("name: x{at}, size: {size}"));
+                    (query(&format!("get Pod a/x{at}")), AnswerHash::object(Some(&found), &View::whole()))
+                })
+                .collect();
+            let digest = |order: &[usize]| {
+                let answers = order.iter().filter_map(|at| answers.get(*at)).map(|(query, answer)| (&**query, *answer));
+                Digester::new("1", "{}", "main").digest(&reference("Pod a/x"), AnswerHash::unserved(), answers)
+            };
+            prop_assert_eq!(digest(&[0, 1, 2, 3, 4, 5]), digest(&shuffled));
+        }
+    }
+}

@@ -8,48 +8,31 @@ use serde_json::{Map, Value};
 
 use crate::canonical::same;
 
-/// Metadata that names an object; nobody owns it.
-const NAMING: [&str; 3] = ["name", "namespace", "uid"];
+/// Metadata that the API server leaves out of what managers own.
+const UNOWNED: [&str; 7] =
+    ["name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "selfLink"];
 
 /// Whether applying `applied` as the manager that owns `fields` (its `fieldsV1`) would leave `current` as it is.
 pub fn is_noop(applied: &Map<String, Value>, current: &Value, fields: &Value) -> bool {
     let Some(owned) = fields.as_object() else { return false };
-    let owns = |key: &String| owned.get(&format!("f:{key}"));
-    for (key, value) in applied {
-        let fine = match key.as_str() {
-            "apiVersion" | "kind" => true,
-            "metadata" => {
-                let metadata: Map<String, Value> = value
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .filter(|(key, _)| !NAMING.contains(&key.as_str()))
-                    .map(|(key, value)| (key.clone(), value.clone()))
-                    .collect();
-                match owns(key) {
-                    Some(node) => holds(&Value::Object(metadata), current.get(key), node),
-                    None => metadata.is_empty(),
-                }
-            }
-            _ => owns(key).is_some_and(|node| holds(value, current.get(key), node)),
-        };
-        if !fine {
-            return false;
+    let mut parts = applied.clone();
+    parts.remove("apiVersion");
+    parts.remove("kind");
+    if let Some(Value::Object(metadata)) = parts.get_mut("metadata") {
+        metadata.retain(|key, _| !UNOWNED.contains(&key.as_str()));
+        if metadata.is_empty() && !owned.contains_key("f:metadata") {
+            parts.remove("metadata");
         }
     }
-    owned.keys().all(|key| member(key).is_none_or(|name| applied.contains_key(name)))
+    holds_members(&parts, current, owned)
 }
 
 /// Whether a part is there as applied and owned just so.
-fn holds(applied: &Value, current: Option<&Value>, node: &Value) -> bool {
-    let (Some(current), Some(owned)) = (current, node.as_object()) else { return false };
+fn holds(applied: &Value, current: &Value, node: &Value) -> bool {
+    let Some(owned) = node.as_object() else { return false };
     let below = owned.keys().any(|key| key != ".");
     match (applied, current) {
-        (Value::Object(fields), Value::Object(_)) if below => {
-            fields.iter().all(|(key, value)| {
-                owned.get(&format!("f:{key}")).is_some_and(|node| holds(value, current.get(key), node))
-            }) && owned.keys().all(|key| member(key).is_none_or(|name| fields.contains_key(name)))
-        }
+        (Value::Object(fields), Value::Object(_)) if below => holds_members(fields, current, owned),
         // A map of which every member is somebody else's.
         (Value::Object(fields), Value::Object(_)) if fields.is_empty() => true,
         (Value::Array(items), Value::Array(there)) if below => holds_items(items, there, owned),
@@ -58,18 +41,47 @@ fn holds(applied: &Value, current: Option<&Value>, node: &Value) -> bool {
     }
 }
 
-/// Each applied item is owned by one key and there as applied, and each key owned is applied.
+/// Each applied member is owned and there as applied, and each member owned is applied.
+fn holds_members(applied: &Map<String, Value>, current: &Value, owned: &Map<String, Value>) -> bool {
+    let there = |key: &str| current.get(key);
+    let fine = |(key, value): (&String, &Value)| match (owned.get(&format!("f:{key}")), there(key)) {
+        (Some(node), Some(current)) => holds(value, current, node),
+        // A null that the API server dropped is nobody's.
+        (None, None | Some(Value::Null)) => value.is_null(),
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    applied.iter().all(fine)
+        && owned.keys().all(|key| member(key).is_none_or(|name| applied.contains_key(name)))
+}
+
+/// Each applied item is owned by one key and there as applied, in the order applied, and each key owned is applied.
 fn holds_items(items: &[Value], there: &[Value], owned: &Map<String, Value>) -> bool {
-    let mut left: Vec<&String> = owned.keys().filter(|key| *key != ".").collect();
-    for item in items {
-        let Some(index) = left.iter().position(|key| names(key, item)) else { return false };
-        let key = left.swap_remove(index);
-        let Some(current) = there.iter().find(|current| is_named(key, current)) else { return false };
-        if !owned.get(key).is_some_and(|node| holds(item, Some(current), node)) {
+    let Some(keys) = keys_of(items, owned) else { return false };
+    let mut places = Vec::with_capacity(items.len());
+    for (item, key) in items.iter().zip(keys) {
+        let found = there.iter().enumerate().find(|(_, current)| is_named(key, current));
+        let (Some((place, current)), Some(node)) = (found, owned.get(key)) else { return false };
+        if !holds(item, current, node) {
             return false;
         }
+        places.push(place);
     }
-    left.is_empty()
+    places.is_sorted()
+}
+
+/// The key that owns each item; none where they are not one to one. An item that has all of a key's fields goes first:
+/// one that leaves a field to its default could be meant by several.
+fn keys_of<'o>(items: &[Value], owned: &'o Map<String, Value>) -> Option<Vec<&'o String>> {
+    let mut left: Vec<&String> = owned.keys().filter(|key| *key != ".").collect();
+    let mut keys = vec![None; items.len()];
+    for means in [is_named, names] {
+        for (item, found) in items.iter().zip(&mut keys).filter(|(_, found)| found.is_none()) {
+            if let Some(index) = left.iter().position(|key| means(key, item)) {
+                *found = Some(left.remove(index));
+            }
+        }
+    }
+    if left.is_empty() { keys.into_iter().collect() } else { None }
 }
 
 /// The member that an `f:` key names.
@@ -98,22 +110,26 @@ fn matches_key(key: &str, item: &Value, field: impl Fn(Option<&Value>, &Value) -
 
 /// The values of everything that a manager owns in an object, as one value: equal before and after where nobody touched it.
 pub fn owned_values(current: &Value, fields: &Value) -> Value {
-    let Some(owned) = fields.as_object().filter(|owned| owned.keys().any(|key| key != ".")) else {
-        return current.clone();
-    };
+    fields.as_object().map_or(Value::Null, |owned| members(current, owned))
+}
+
+fn members(current: &Value, owned: &Map<String, Value>) -> Value {
     let mut found = Map::new();
     for (key, node) in owned {
         let value = match member(key) {
             Some(name) => current.get(name),
             None => current.as_array().and_then(|items| items.iter().find(|item| is_named(key, item))),
         };
-        if let Some(value) = value {
-            found.insert(key.clone(), owned_values(value, node));
-        }
+        let Some(value) = value else { continue };
+        // An empty node is owned as one value; one with `.` alone is a map or list without what others put into it.
+        let below = node.as_object().filter(|below| !below.is_empty());
+        found.insert(key.clone(), below.map_or_else(|| value.clone(), |below| members(value, below)));
     }
     Value::Object(found)
 }
 
+#[cfg(test)]
+mod laws;
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -181,6 +197,39 @@ mod tests {
         let owned = json!({"f:metadata": {"f:finalizers": {".": {}, "v:\"x/y\"": {}},
             "f:ownerReferences": {".": {}, "k:{\"uid\":\"1\"}": {}}}});
         assert!(check(applied, there, owned));
+    }
+
+    #[test]
+    fn an_item_that_leaves_a_key_to_its_default_is_told_from_one_that_does_not() {
+        let ports = |items: Value| json!({"spec": {"ports": items}});
+        let owned = json!({"f:spec": {"f:ports": {
+            "k:{\"port\":53,\"protocol\":\"SCTP\"}": {".": {}, "f:port": {}, "f:protocol": {}},
+            "k:{\"port\":53,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}}});
+        let there = ports(json!([{"port": 53, "protocol": "TCP"}, {"port": 53, "protocol": "SCTP"}]));
+        assert!(check(
+            ports(json!([{"port": 53}, {"port": 53, "protocol": "SCTP"}])),
+            there.clone(),
+            owned.clone()
+        ));
+        assert!(
+            !check(ports(json!([{"port": 53, "protocol": "SCTP"}, {"port": 53}])), there, owned),
+            "another order"
+        );
+    }
+
+    #[test]
+    fn a_null_that_is_not_there_changes_nothing() {
+        let owned = json!({"f:spec": {"f:a": {}}});
+        let there = json!({"spec": {"a": 1}});
+        assert!(check(json!({"spec": {"a": 1, "b": null}}), there.clone(), owned.clone()));
+        assert!(!check(json!({"spec": {"a": null}}), there, owned));
+    }
+
+    #[test]
+    fn what_the_server_alone_writes_is_owned_by_nobody() {
+        let applied = json!({"metadata": {"name": "a", "creationTimestamp": null, "generation": 3}});
+        assert!(check(applied.clone(), json!({"metadata": {"name": "a"}}), json!({})));
+        assert!(!check(applied, json!({"metadata": {"name": "a"}}), json!({"f:metadata": {"f:labels": {}}})));
     }
 
     #[test]

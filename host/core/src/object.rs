@@ -174,3 +174,38 @@ impl Eq for CachedObject {}
 pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
     pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<BTreeMap<_, _>>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::object;
+
+    #[test]
+    fn a_field_has_one_text_however_it_was_written() {
+        let object = object("name: x, spec: {size: 2.0, list: [b, a], text: \"2\"}");
+        let field = |pointer: &str| object.field(&Pointer::parse(pointer).expect("a pointer"));
+        assert_eq!(field("/spec/size").as_deref(), Some("2"));
+        assert_eq!(field("/spec/text").as_deref(), Some("\"2\""));
+        assert_eq!(field("/spec/list").as_deref(), Some(r#"["b","a"]"#));
+        assert_eq!(field("/spec/none"), None);
+    }
+
+    #[test]
+    fn hashes_of_more_views_than_are_kept_stay_right() {
+        let object = object("name: x, spec: {a: 1}");
+        let views: Vec<_> = (0..2 * VIEW_HASHES_PER_OBJECT_MAX)
+            .map(|at| View::parse(&[format!("/spec/a{at}"), "/spec/a".into()]).expect("a view"))
+            .collect();
+        let hashes: Vec<_> = views.iter().map(|view| object.view_hash(view)).collect();
+        let again: Vec<_> = views.iter().map(|view| object.view_hash(view)).collect();
+        assert_eq!(hashes, again);
+        assert!(object.parts.lock().expect("no panic").len() <= VIEW_HASHES_PER_OBJECT_MAX);
+    }
+
+    #[test]
+    fn what_it_takes_is_told_by_its_text_above_all() {
+        let small = object("name: x").bytes();
+        let large = object(&format!("name: x, spec: {{a: {}}}", "z".repeat(10_000))).bytes();
+        assert!(small < 600 && (large - small).abs_diff(10_000) < 100, "{small} {large}");
+    }
+}

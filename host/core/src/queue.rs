@@ -1,5 +1,8 @@
 //! The work queue: each key once, the urgent before the routine, one pass of a key at a time.
 //!
+//! Keys of one urgency stand in lanes, one for each controller, that take turns: a controller with ten thousand keys
+//! in line does not keep another one waiting.
+//!
 //! It holds no clock: whoever asks says what time it is, as the time since some start.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,7 +28,8 @@ const PRIORITIES: [Priority; 3] = [Priority::Change, Priority::Retry, Priority::
 #[derive(Debug)]
 pub struct Queue<K, T> {
     slots: HashMap<K, Slot<T>>,
-    ready: BTreeMap<Priority, VecDeque<(K, u64)>>,
+    lane: fn(&K) -> u64,
+    ready: BTreeMap<Priority, Lanes<K>>,
     delayed: BTreeMap<(Duration, u64), K>,
     /// Tells places in line that were given up from those that hold.
     serial: u64,
@@ -33,6 +37,14 @@ pub struct Queue<K, T> {
     processing: usize,
     /// Pops in a row of the most urgent priority while another waited.
     streak: u32,
+}
+
+/// The keys in line of one priority, each with its place.
+#[derive(Debug)]
+struct Lanes<K> {
+    lanes: BTreeMap<u64, VecDeque<(K, u64)>>,
+    /// The lane that had its turn last.
+    last: u64,
 }
 
 #[derive(Debug)]
@@ -60,8 +72,16 @@ struct Delayed<T> {
 
 impl<K, T> Default for Queue<K, T> {
     fn default() -> Self {
+        Self::with_lanes(|_| 0)
+    }
+}
+
+impl<K, T> Queue<K, T> {
+    /// A queue in which keys of the same number share a lane.
+    pub fn with_lanes(lane: fn(&K) -> u64) -> Self {
         Self {
             slots: HashMap::new(),
+            lane,
             ready: BTreeMap::new(),
             delayed: BTreeMap::new(),
             serial: 0,
@@ -98,7 +118,7 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
                 self.ready_count += 1;
             }
         }
-        self.ready.entry(priority).or_default().push_back((key, serial));
+        self.line_up(key, priority, serial);
     }
 
     /// Has a key run at a time, unless something else runs it before. The earliest of several times holds.
@@ -119,8 +139,10 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
     /// The next key to run, with what put it there. It is at work until [`Queue::done`].
     pub fn pop(&mut self, now: Duration) -> Option<(K, T)> {
         self.ripen(now);
-        let priority = self.next_priority()?;
-        let (key, _) = self.ready.get_mut(&priority)?.pop_front()?;
+        let (priority, lane) = self.next_turn()?;
+        let lanes = self.ready.get_mut(&priority)?;
+        lanes.last = lane;
+        let (key, _) = lanes.lanes.get_mut(&lane)?.pop_front()?;
         self.ready_count -= 1;
         let slot = self.slots.get_mut(&key)?;
         let waiting = slot.waiting.take()?;
@@ -145,7 +167,8 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
             self.serial += 1;
             waiting.place = Some(self.serial);
             self.ready_count += 1;
-            self.ready.entry(waiting.priority).or_default().push_back((key.clone(), self.serial));
+            let (priority, serial) = (waiting.priority, self.serial);
+            self.line_up(key.clone(), priority, serial);
         }
         self.forget_empty(key);
         self.ripen(now);
@@ -192,13 +215,20 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
         }
     }
 
-    /// The most urgent priority that has a key in line; now and then the next, so that none starves.
-    fn next_priority(&mut self) -> Option<Priority> {
+    fn line_up(&mut self, key: K, priority: Priority, place: u64) {
+        let lane = (self.lane)(&key);
+        let lanes = self.ready.entry(priority).or_insert_with(|| Lanes { lanes: BTreeMap::new(), last: 0 });
+        lanes.lanes.entry(lane).or_default().push_back((key, place));
+    }
+
+    /// The most urgent priority that has a key in line, and its next lane; now and then the next priority, so that none
+    /// starves.
+    fn next_turn(&mut self) -> Option<(Priority, u64)> {
+        let mut waiting = Vec::with_capacity(PRIORITIES.len());
         for priority in PRIORITIES {
-            self.drop_given_up(priority);
+            waiting.extend(self.next_lane(priority).map(|lane| (priority, lane)));
         }
-        let mut waiting =
-            PRIORITIES.into_iter().filter(|priority| self.ready.get(priority).is_some_and(|q| !q.is_empty()));
+        let mut waiting = waiting.into_iter();
         let first = waiting.next()?;
         let Some(second) = waiting.next() else {
             self.streak = 0;
@@ -212,16 +242,22 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
         Some(first)
     }
 
-    /// Drops places at the head of a line that were given up for a more urgent one, or taken out.
-    fn drop_given_up(&mut self, priority: Priority) {
-        let Some(line) = self.ready.get_mut(&priority) else { return };
-        while let Some((key, place)) = line.front() {
-            let holds =
-                self.slots.get(key).and_then(|slot| slot.waiting.as_ref()).and_then(|waiting| waiting.place);
-            if holds == Some(*place) {
-                return;
+    /// The first lane after the last one that has a key in line. Drops places on the way that were given up for a more
+    /// urgent one, or taken out, and lanes that are empty.
+    fn next_lane(&mut self, priority: Priority) -> Option<u64> {
+        let Lanes { lanes, last } = self.ready.get_mut(&priority)?;
+        loop {
+            let next = lanes.range(last.saturating_add(1)..).next().or_else(|| lanes.iter().next());
+            let lane = *next?.0;
+            let line = lanes.get_mut(&lane)?;
+            while let Some((key, place)) = line.front() {
+                let waiting = self.slots.get(key).and_then(|slot| slot.waiting.as_ref());
+                if waiting.is_some_and(|waiting| waiting.place == Some(*place)) {
+                    return Some(lane);
+                }
+                line.pop_front();
             }
-            line.pop_front();
+            lanes.remove(&lane);
         }
     }
 
@@ -322,6 +358,16 @@ mod tests {
     }
 
     #[test]
+    fn controllers_take_turns_however_long_their_lines_are() {
+        let mut queue: Queue<u32, ()> = Queue::with_lanes(|key| u64::from(key / 100));
+        for key in [100, 101, 102, 103, 200, 201, 300] {
+            queue.add(key, (), Priority::Change);
+        }
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(secs(0))).map(|(key, ())| key).collect();
+        assert_eq!(order, [100, 200, 300, 101, 201, 102, 103]);
+    }
+
+    #[test]
     fn what_is_taken_out_does_not_run() {
         let mut queue = Queue::default();
         queue.add("a", (), Priority::Change);
@@ -355,7 +401,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_is_lost_and_no_key_runs_twice_at_once(deeds in proptest::collection::vec(deed(), 0..120)) {
-            let mut queue: Queue<u8, ()> = Queue::default();
+            let mut queue: Queue<u8, ()> = Queue::with_lanes(|key| u64::from(key % 3));
             let (mut now, mut at_work, mut owed) = (secs(0), Vec::new(), std::collections::BTreeSet::new());
             for deed in deeds {
                 match deed {

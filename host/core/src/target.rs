@@ -145,6 +145,11 @@ impl<'a> ActionTarget<'a> {
         self.body.get("metadata").is_some_and(|metadata| metadata.get("finalizers").is_some())
     }
 
+    /// Whether it is a patch of the status and of nothing else.
+    pub fn patches_status(&self) -> bool {
+        matches!(self.action, Action::Patch(_)) && self.body.len() == 1 && self.body.contains_key("status")
+    }
+
     /// Whether it cannot be taken back, so that it needs evidence as new as the API server is now.
     pub fn is_irreversible(&self, seen: Option<&CachedObject>) -> bool {
         match self.action {

@@ -132,3 +132,76 @@ fn a_controlled_object_names_its_owner() {
     };
     assert!(body.contains(r#""controller":true"#) && body.contains(r#""uid":"u1""#), "{body}");
 }
+
+#[test]
+fn the_owner_is_added_to_the_owners_given() {
+    let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "ns",
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u9"}]}});
+    let action = Action::Apply(Apply { object: object.to_string().into(), force: false, controlled: true });
+    let target = ActionTarget::of(&action).expect("a sound action");
+    let owner = there(json!({}), json!({}));
+    let foreign = cached(json!({"metadata": {"name": "b", "namespace": "ns", "uid": "u2",
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u9", "controller": true}]}}));
+    let answered = Answered::default();
+    let with = |primary, seen| {
+        let circumstances = Circumstances { manager: MANAGER, primary, seen, answered: &answered };
+        match admit(&target, &circumstances) {
+            Verdict::Send(Write::Apply { body, .. }) => body.to_string(),
+            Verdict::Fail(failure) => format!("{:?}: {}", failure.kind, failure.message),
+            other => format!("{other:?}"),
+        }
+    };
+    expect![[r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b","namespace":"ns","ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u9"},{"apiVersion":"v1","blockOwnerDeletion":true,"controller":true,"kind":"ConfigMap","name":"a","uid":"u1"}]}}"#]].assert_eq(&with(Some(&owner), None));
+    expect!["Conflict: ConfigMap ns/b is controlled by another owner"]
+        .assert_eq(&with(Some(&owner), Some(&foreign)));
+    expect!["Invalid: a primary that is gone cannot own an object"].assert_eq(&with(None, None));
+}
+
+#[test]
+fn a_patch_of_the_status_alone_goes_to_the_status() {
+    let seen = there(json!({}), json!({}));
+    let path = |merge: Value| {
+        let action = Action::Patch(Patch { object: reference(), merge: merge.to_string().into() });
+        match judge(&action, Some(&seen), &Answered::default()) {
+            Verdict::Send(Write::Patch { subresource, .. }) => subresource,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(path(json!({"status": {"a": 1}})), Some("status"));
+    assert_eq!(path(json!({"status": {"a": 1}, "data": {"b": "2"}})), None);
+}
+
+#[test]
+fn an_apply_of_nothing_or_of_what_the_server_drops_is_not_sent_for_ever() {
+    let nothing =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ns"}});
+    let action = Action::Apply(Apply { object: nothing.to_string().into(), force: false, controlled: false });
+    let bare = cached(json!({"metadata": {"name": "a", "namespace": "ns", "uid": "u1"}}));
+    check(&action, Some(&bare), expect!["Skip(AlreadySo)"]);
+
+    let dropped = apply(json!({"k": "v"}));
+    let mut answered = Answered::default();
+    let Verdict::Send(write) = judge(&dropped, Some(&bare), &answered) else { panic!("it is sent") };
+    answered.note(&write, &bare);
+    assert_eq!(judge(&dropped, Some(&bare), &answered), Verdict::Skip(SkipReason::AlreadySo));
+}
+
+#[test]
+fn what_cannot_be_done_to_an_object_that_is_not_there_says_so() {
+    let finalizer = Finalizer { object: reference(), name: "x/y".into() };
+    check(
+        &Action::AddFinalizer(finalizer.clone()),
+        None,
+        expect![[
+            r#"Fail(Failure { kind: NotFound, message: "there is no ConfigMap ns/a", retry_after: None })"#
+        ]],
+    );
+    check(
+        &Action::Patch(Patch { object: reference(), merge: r#"{"data":{}}"#.into() }),
+        None,
+        expect![[
+            r#"Fail(Failure { kind: NotFound, message: "there is no ConfigMap ns/a", retry_after: None })"#
+        ]],
+    );
+    check(&Action::RemoveFinalizer(finalizer), None, expect!["Skip(AlreadyGone)"]);
+}

@@ -1,4 +1,7 @@
-//! Strikes the data of Secrets out of records: the keys stay, the values go.
+//! Strikes secrets out of records: the keys stay, the values go.
+//!
+//! The data of Secrets goes whole. Elsewhere a text goes whose key says that it is a secret, as in `spec.sshPassword`:
+//! custom resources hold such things too.
 
 use serde_json::Value;
 
@@ -8,9 +11,14 @@ use crate::contract::{Action, Answer, FailedPass, Gvk, Json, Observation};
 /// What stands in the place of a value.
 const STRUCK: &str = "(struck out)";
 
+/// How keys end, in small letters, of which the text is a secret.
+const SECRET_KEYS: [&str; 8] =
+    ["password", "passwd", "passphrase", "passwordhash", "token", "secretkey", "privatekey", "apikey"];
+
 /// Everything in a record.
 pub(super) fn record(record: &mut PassRecord) {
     if let Some(request) = &mut record.request {
+        object_text(&mut request.config);
         for object in [&mut request.primary, &mut request.last_seen].into_iter().flatten() {
             object_text(object);
         }
@@ -39,7 +47,8 @@ fn observation(observation: &mut Observation) {
     match &mut observation.answer {
         Answer::Object(Some(object)) => object_text(object),
         Answer::Objects(objects) => objects.iter_mut().for_each(object_text),
-        Answer::Object(None) | Answer::Unserved | Answer::Time(_) | Answer::External(_) => {}
+        Answer::External(Ok(answer)) => object_text(answer),
+        Answer::Object(None) | Answer::Unserved | Answer::Time(_) | Answer::External(Err(_)) => {}
     }
 }
 
@@ -49,13 +58,13 @@ fn action(action: &mut Action) {
             object_text(&mut apply.object)
         }
         Action::Patch(patch) if is_secret(&patch.object.gvk) => strike(&mut patch.merge),
-        Action::Patch(_)
-        | Action::Delete(_)
+        Action::Patch(patch) => object_text(&mut patch.merge),
+        Action::External(operation) => object_text(&mut operation.arguments),
+        Action::Delete(_)
         | Action::AddFinalizer(_)
         | Action::RemoveFinalizer(_)
         | Action::Publish(_)
-        | Action::Enqueue(_)
-        | Action::External(_) => {}
+        | Action::Enqueue(_) => {}
     }
 }
 
@@ -63,16 +72,57 @@ fn is_secret(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && &*gvk.kind == "Secret"
 }
 
-/// An object's text, if it is a Secret's. Others are not parsed: the word alone is looked for first.
+/// Any JSON text. Most hold nothing of the kind and are not parsed: words are looked for first.
 fn object_text(text: &mut Json) {
-    if !text.contains("Secret") {
+    if !may_hold_secrets(text) {
         return;
     }
-    let Ok(object) = serde_json::from_str::<Value>(text) else { return };
-    if object.get("kind").and_then(Value::as_str) == Some("Secret")
-        && object.get("apiVersion").and_then(Value::as_str) == Some("v1")
-    {
-        strike(text);
+    let Ok(mut object) = serde_json::from_str::<Value>(text) else { return };
+    let named = |key: &str, name: &str| object.get(key).and_then(Value::as_str) == Some(name);
+    if named("kind", "Secret") && named("apiVersion", "v1") {
+        return strike(text);
+    }
+    if strike_by_key(&mut object) {
+        *text = object.to_string().into();
+    }
+}
+
+/// Whether a word occurs, in whatever case, that a Secret or a secret's key has in it. This reads every byte that goes
+/// into the journal, so most of them are passed over by their first letter.
+fn may_hold_secrets(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.iter().enumerate().any(|(at, byte)| {
+        let words: &[&[u8]] = match byte.to_ascii_lowercase() {
+            b's' => &[b"secret"],
+            b'p' => &[b"passw", b"passphrase", b"privatekey"],
+            b't' => &[b"token"],
+            b'a' => &[b"apikey"],
+            _ => return false,
+        };
+        let here = |word: &&[u8]| {
+            bytes.get(at..at + word.len()).is_some_and(|found| found.eq_ignore_ascii_case(word))
+        };
+        words.iter().any(here)
+    })
+}
+
+/// Strikes texts out by their keys, at any depth; tells whether there were any.
+fn strike_by_key(value: &mut Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter_mut().fold(false, |struck, (key, value)| {
+            let small = key.to_ascii_lowercase();
+            let secret = SECRET_KEYS.iter().any(|end| small.ends_with(end));
+            let here = match value {
+                Value::String(text) if secret && !text.is_empty() => {
+                    *value = STRUCK.into();
+                    true
+                }
+                other => strike_by_key(other),
+            };
+            struck | here
+        }),
+        Value::Array(items) => items.iter_mut().fold(false, |struck, item| struck | strike_by_key(item)),
+        _ => false,
     }
 }
 
@@ -155,6 +205,23 @@ mod tests {
         let text = serde_json::to_string(&record).expect("a record serializes");
         assert!(!text.contains(MARKER), "{text}");
         assert!(text.contains("\\\"key\\\""), "the names of the keys stay: {text}");
+    }
+
+    #[test]
+    fn a_text_goes_whose_key_says_that_it_is_a_secret() {
+        for (given, left) in [
+            (r#"{"spec":{"sshPassword":"x"}}"#, r#"{"spec":{"sshPassword":"(struck out)"}}"#),
+            (r#"{"users":[{"PASSWD":"x"}]}"#, r#"{"users":[{"PASSWD":"(struck out)"}]}"#),
+            (r#"{"apiKey":"x"}"#, r#"{"apiKey":"(struck out)"}"#),
+            (r#"{"password":""}"#, r#"{"password":""}"#),
+            (r#"{"guestSSHPasswordAuth": "true"}"#, r#"{"guestSSHPasswordAuth": "true"}"#),
+            (r#"{"automountServiceAccountToken": true}"#, r#"{"automountServiceAccountToken": true}"#),
+            (r#"{"secretName": "x"}"#, r#"{"secretName": "x"}"#),
+        ] {
+            let mut text: Json = given.into();
+            object_text(&mut text);
+            assert_eq!(&*text, left);
+        }
     }
 
     #[test]
