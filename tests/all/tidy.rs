@@ -123,7 +123,8 @@ fn nothing_is_left_for_later() {
     let words = ["todo!(", "dbg!(", "unimplemented!(", "#[ignore]", "#[should_panic", "thread::sleep("];
     let mut faults = Vec::new();
     for (name, text) in sources() {
-        if name == "tests/all/tidy.rs" {
+        // The first names the words; the second is the thread that ticks for running guests, which is there to sleep.
+        if ["tests/all/tidy.rs", "host/runtime/src/ticker.rs"].contains(&name.as_str()) {
             continue;
         }
         for (number, line) in text.lines().enumerate() {
@@ -155,7 +156,9 @@ fn the_top_level_holds_what_it_should() {
     let faults: Vec<_> = fs::read_dir(root())
         .expect("the checkout is readable")
         .map(|entry| entry.expect("a readable entry").file_name().to_string_lossy().into_owned())
-        .filter(|name| !name.starts_with('.') && !name.starts_with("target") && !TOP_LEVEL.contains(&name.as_str()))
+        .filter(|name| {
+            !name.starts_with('.') && !name.starts_with("target") && !TOP_LEVEL.contains(&name.as_str())
+        })
         .collect();
     refuse("not at the top level", &faults);
 }
