@@ -13,6 +13,8 @@ pub mod domain;
 pub mod evidence;
 pub mod identity;
 pub mod kinds;
+#[cfg(test)]
+mod laws;
 pub mod machine;
 mod manifest;
 pub mod names;

@@ -13,7 +13,7 @@ mod plan;
 mod status;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// What R3 reads of a machine. Of the status only what it has to remember: its own writes run no pass.
 pub const VIEW: &[&str] = &[

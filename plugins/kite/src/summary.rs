@@ -22,6 +22,9 @@ pub const CONDITION: &str = "VirtualMachineReady";
 /// How long KubeVirt may take to take a machine down before its finalizers are named.
 const STUCK_AFTER: Duration = Duration::from_secs(600);
 
+/// Before KubeVirt has its machine, and before it has looked at it: one message, so that the step between writes nothing.
+const BEING_SET_UP: &str = "the machine is being set up";
+
 /// A machine in one word, one power state and one condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
@@ -84,7 +87,7 @@ pub fn summarize(facts: Facts<'_>) -> Summary {
         _ => {
             let message = match facts.verdict {
                 Some(Verdict::Pending(_, message)) => message,
-                _ => "the machine is being set up",
+                _ => BEING_SET_UP,
             };
             of("Provisioning", Some(Power::Off), ConditionStatus::False, "Provisioning", message)
         }

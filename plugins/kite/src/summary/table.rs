@@ -2,7 +2,7 @@
 
 use evenkeel_sdk::ConditionStatus::{self, False, True};
 
-use super::{Summary, of};
+use super::{BEING_SET_UP, Summary, of};
 use crate::disk::{Disk, DiskState};
 use crate::spec::Power;
 
@@ -49,7 +49,7 @@ pub(super) fn row(status: &str, wanted: Power, disk: &Disk) -> Summary {
         "ErrorPvcNotFound" => off("Failed", "PvcNotFound", "the disk's claim is missing"),
         "DataVolumeError" => off("Failed", "DataVolumeError", &disk.message),
         "Unknown" => unknown("Unknown", "KubeVirt does not know the machine's state"),
-        "" => off("Provisioning", "Provisioning", "KubeVirt has not looked at the machine yet"),
+        "" => off("Provisioning", "Provisioning", BEING_SET_UP),
         other => {
             let quoted: String = other.chars().take(QUOTED_MAX).collect();
             unknown("UnrecognizedStatus", &format!("KubeVirt says {quoted:?}"))
