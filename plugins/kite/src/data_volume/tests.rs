@@ -44,14 +44,22 @@ fn volume(status: &str) -> String {
 
 #[test]
 fn a_copy_under_way_is_mirrored() {
-    check("{}", &volume("{phase: CloneInProgress, progress: 13.45%}"), expect![[r#"
+    check(
+        "{}",
+        &volume("{phase: CloneInProgress, progress: 13.45%}"),
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: CloneInProgress 13.45% "DataVolume phase is CloneInProgress" DataVolumeProgress
-    "#]]);
-    check("{}", &volume("{}"), expect![[r#"
+    "#]],
+    );
+    check(
+        "{}",
+        &volume("{}"),
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: Pending none "DataVolume phase is Pending" DataVolumePending
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -61,27 +69,43 @@ fn progress_within_a_percent_stays_as_it_was() {
             "{{dataVolumePhase: CloneInProgress, dataVolumeProgress: 13.45%, conditions: [{{type: DiskReady, status: 'False', reason: {reason}}}]}}"
         )
     };
-    check(&shown("DataVolumeProgress"), &volume("{phase: CloneInProgress, progress: 13.90%}"), expect![[r#"
+    check(
+        &shown("DataVolumeProgress"),
+        &volume("{phase: CloneInProgress, progress: 13.90%}"),
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: CloneInProgress 13.45% "DataVolume phase is CloneInProgress" DataVolumeProgress
-    "#]]);
-    check(&shown("DataVolumeProgress"), &volume("{phase: CloneInProgress, progress: 14.02%}"), expect![[r#"
+    "#]],
+    );
+    check(
+        &shown("DataVolumeProgress"),
+        &volume("{phase: CloneInProgress, progress: 14.02%}"),
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: CloneInProgress 14.02% "DataVolume phase is CloneInProgress" DataVolumeProgress
-    "#]]);
-    check(&shown("DataVolumeRetrying"), &volume("{phase: CloneInProgress, progress: 13.90%}"), expect![[r#"
+    "#]],
+    );
+    check(
+        &shown("DataVolumeRetrying"),
+        &volume("{phase: CloneInProgress, progress: 13.90%}"),
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: CloneInProgress 13.90% "DataVolume phase is CloneInProgress" DataVolumeProgress
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn a_disk_that_is_gone_keeps_what_was_known_and_is_told_to_r3() {
-    check("{dataVolumePhase: Succeeded, dataVolumeProgress: 100.0%, dataVolumeMessage: m}", "[]", expect![[r#"
+    check(
+        "{dataVolumePhase: Succeeded, dataVolumeProgress: 100.0%, dataVolumeMessage: m}",
+        "[]",
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: Succeeded 100.0% "m" DataVolumeMissing
         enqueue virtual-machine KiteVirtualMachine tenant-a/vm-a
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -89,11 +113,15 @@ fn a_claim_without_its_volume_is_a_disk() {
     let claim = format!(
         "{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{namespace: tenant-a, name: vm-a-disk, {LABELS}}}}}"
     );
-    check("{dataVolumePhase: CloneInProgress}", &claim, expect![[r#"
+    check(
+        "{dataVolumePhase: CloneInProgress}",
+        &claim,
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning: Succeeded 100.0% "the disk is filled" DataVolumeReady
         enqueue virtual-machine KiteVirtualMachine tenant-a/vm-a
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]

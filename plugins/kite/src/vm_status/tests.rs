@@ -25,21 +25,27 @@ fn check(given: &[&str], expected: Expect) {
 
 #[test]
 fn a_machine_that_runs_is_mirrored() {
-    check(&[&vm(LABELS, "spec: {runStrategy: Always}, status: {printableStatus: Running}")], expect![[r#"
+    check(
+        &[&vm(LABELS, "spec: {runStrategy: Always}, status: {printableStatus: Running}")],
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Running On generation=null domain=none
             VirtualMachineReady True/Running the machine is running
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn drift_is_left_to_r3() {
-    check(&[&vm(LABELS, "spec: {runStrategy: Halted}, status: {printableStatus: Running}")], expect![[r#"
+    check(
+        &[&vm(LABELS, "spec: {runStrategy: Halted}, status: {printableStatus: Running}")],
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Running On generation=null domain=none
             VirtualMachineReady True/Running the machine is running
         enqueue virtual-machine KiteVirtualMachine tenant-a/vm-a
-    "#]]);
+    "#]],
+    );
     check(
         &[&vm(LABELS, "spec: {runStrategy: Always, running: true}, status: {printableStatus: Running}")],
         expect![[r#"
@@ -53,22 +59,31 @@ fn drift_is_left_to_r3() {
 
 #[test]
 fn a_machine_that_is_gone_is_told_to_r3() {
-    check(&[], expect![[r#"
+    check(
+        &[],
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Provisioning Off generation=null domain=none
             VirtualMachineReady False/Provisioning the machine is being set up
         enqueue virtual-machine KiteVirtualMachine tenant-a/vm-a
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn labels_of_another_place_are_not_believed() {
-    check(&[&vm(&LABELS.replace("tenant-a", "tenant-b"), "spec: {}")], expect![[r#"
+    check(
+        &[&vm(&LABELS.replace("tenant-a", "tenant-b"), "spec: {}")],
+        expect![[r#"
         nothing to do
-    "#]]);
-    check(&[&vm("labels: {}", "spec: {}")], expect![[r#"
+    "#]],
+    );
+    check(
+        &[&vm("labels: {}", "spec: {}")],
+        expect![[r#"
         nothing to do
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -95,20 +110,29 @@ fn r3_s_verdict_counts_for_its_generation_only() {
             .replace("generation: 1}, spec", "generation: 2}, spec")
     };
     let running = vm(LABELS, "spec: {runStrategy: Always}, status: {printableStatus: Running}");
-    check(&[&judged(2), &running], expect![[r#"
+    check(
+        &[&judged(2), &running],
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Failed On generation=null domain=none
             VirtualMachineReady False/InvalidSpec bad
-    "#]]);
-    check(&[&judged(1), &running], expect![[r#"
+    "#]],
+    );
+    check(
+        &[&judged(1), &running],
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Running On generation=null domain=none
             VirtualMachineReady True/Running the machine is running
-    "#]]);
+    "#]],
+    );
     let unknown = vm(LABELS, "spec: {runStrategy: Always}, status: {printableStatus: Unknown}");
-    check(&[&judged(1), &unknown], expect![[r#"
+    check(
+        &[&judged(1), &unknown],
+        expect![[r#"
         apply-status KiteVirtualMachine tenant-a/vm-a force
           Unknown On generation=null domain=none
             VirtualMachineReady Unknown/Unknown KubeVirt does not know the machine's state
-    "#]]);
+    "#]],
+    );
 }
