@@ -34,7 +34,7 @@ fn plugin(name: &str, version: &str) -> Arc<dyn Guest> {
             None => done(vec![]),
         })
         .manifest(|manifest| {
-            manifest.version.clone_from(&version);
+            manifest.version = format!("{version}.0.0");
             manifest.controllers[0].view = vec!["/spec".into()];
             manifest.config_schema = Some(
                 json!({"type": "object", "additionalProperties": false,

@@ -79,7 +79,7 @@ async fn a_drifted_field_that_may_not_be_forced_is_a_conflict_that_is_told() {
     world.settle().await;
     let failure = world.last_failure("apply", "w").expect("a failure");
     assert!(
-        failure.message.contains("\"user\"") && failure.message.contains(".data.k"),
+        failure.message.contains("user owns") && failure.message.contains(".data.k"),
         "{}",
         failure.message
     );

@@ -63,7 +63,7 @@ async fn an_answer_that_changes_and_changes_back_before_anybody_looks_needs_no_c
 
 #[tokio::test(start_paused = true)]
 async fn another_config_is_another_input() {
-    let plugin = asker().build();
+    let plugin = asker().manifest(|manifest| manifest.config_schema = Some("{}".into())).build();
     let world = World::with(plugin.clone()).await;
     world.apply(widget("w")).await;
     world.settle().await;

@@ -77,7 +77,10 @@ async fn a_secret_that_was_shown_is_not_in_the_journal() {
                 "metadata": {"namespace": "a", "name": "copy"}, "data": seen["data"]}))])
         })
         .may_all(widget_kind())
-        .may_all(secret_kind())
+        .may(secret_kind(), &[Verb::Get, Verb::Apply])
+        .manifest(|manifest| {
+            manifest.permissions.last_mut().expect("one").names = vec!["mine".into(), "copy".into()]
+        })
         .build();
     let world = World::with(plugin).await;
     world
@@ -102,6 +105,7 @@ async fn a_permission_to_get_without_list_watches_single_objects() {
         })
         .may_all(widget_kind())
         .may(secret_kind(), &[Verb::Get])
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec!["mine".into()])
         .build();
     let world = World::with(plugin.clone()).await;
     for name in ["mine", "x", "y"] {

@@ -60,7 +60,7 @@ async fn a_conflict_without_force_fails_the_pass_and_names_both_managers_and_the
     world.settle().await;
     let failure = world.last_failure("apply", "w").expect("a failed pass");
     assert_eq!(failure.kind, FailureKind::Conflict);
-    for part in ["evenkeel/demo/apply", "\"user\"", ".data.k"] {
+    for part in ["evenkeel/demo/apply", "user owns", ".data.k"] {
         assert!(failure.message.contains(part), "{part} in {}", failure.message);
     }
     assert_eq!(
