@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use evenkeel_sdk::jiff::{SignedDuration, Timestamp};
-use evenkeel_sdk::{Action, Conclusion, Pass, Stop, act};
+use evenkeel_sdk::{Action, Conclusion, Pass, Stop, act, rfc3339};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -86,7 +86,7 @@ fn age(since: Option<&str>, now: Timestamp) -> Option<Duration> {
 /// Notes since when the namespace is without users, or takes the note away. The host guards the patch by the state
 /// that this pass saw.
 fn note_orphaned(pass: &Pass, since: Option<Timestamp>) -> Action {
-    let since = since.map(|now| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    let since = since.map(rfc3339);
     act::patch(
         pass.key().clone(),
         &json!({ "metadata": { "annotations": { names::ORPHANED_SINCE: since } } }),

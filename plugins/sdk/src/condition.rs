@@ -72,7 +72,7 @@ impl<'o> Conditions<'o> {
             reason: reason.to_owned(),
             message: clean_message(message),
             observed_generation: self.generation,
-            last_transition_time: Some(since.unwrap_or_else(|| seconds(self.now))),
+            last_transition_time: Some(since.unwrap_or_else(|| rfc3339(self.now))),
         };
         match self.set.iter_mut().find(|set| set.type_ == type_) {
             Some(set) => *set = condition,
@@ -107,8 +107,9 @@ pub fn clean_message(message: &str) -> String {
 }
 
 /// RFC 3339 in UTC to the second, as Kubernetes writes times.
-fn seconds(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+pub fn rfc3339(time: Timestamp) -> String {
+    // Without its fraction a time is in the range that it was in.
+    Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
 
 #[cfg(test)]

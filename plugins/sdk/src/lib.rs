@@ -59,7 +59,7 @@ mod pass;
 
 pub use ask::{Asked, External, Get, List, Served};
 pub use conclusion::Conclusion;
-pub use condition::{Condition, ConditionStatus, Conditions, clean_message};
+pub use condition::{Condition, ConditionStatus, Conditions, clean_message, rfc3339};
 pub use export::{Plugin, run};
 pub use failure::{Stop, action_text};
 pub use kind::{Kind, Meta, Place, reference};

@@ -22,7 +22,8 @@ pub(super) fn of_last_pass(pass: &Pass) -> Last {
     let Some(failed) = pass.last_failure() else { return Last::Nothing };
     // A failure without an action is the plugin's own: this pass says it again if it still holds.
     let Some(action) = &failed.action else { return Last::Nothing };
-    let message = format!("{}: {}", action_text(action), failed.failure.message);
+    // The host's words name the action, the object and what the API server said.
+    let message = failed.failure.message.clone();
     match failed.failure.kind {
         FailureKind::Invalid | FailureKind::Denied => Last::Rejected(message),
         FailureKind::Conflict if is_apply_of_namespace(action) => Last::LabelConflict(message),

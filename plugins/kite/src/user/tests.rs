@@ -297,7 +297,7 @@ fn the_third_failure_is_told_before_the_next_try() {
         "",
         expect![[r#"
         apply-status KiteUser ku-a
-          Failed ApplyFailed of none: apply ResourceQuota/kite-user-quota-policy: 500 InternalError: boom
+          Failed ApplyFailed of none: 500 InternalError: boom
         apply NetworkPolicy tenant-a/deny-from-other-namespaces force
         apply NetworkPolicy tenant-a/tenant-isolation-egress force
         apply ResourceQuota tenant-a/kite-user-quota-policy force
@@ -318,7 +318,7 @@ fn what_the_api_server_will_not_have_is_told_and_not_sent_again_at_once() {
         "",
         expect![[r#"
         apply-status KiteUser ku-a
-          Failed ApplyFailed of none: apply ResourceQuota/kite-user-quota-policy: 422 Invalid: spec.hard: bad
+          Failed ApplyFailed of none: 422 Invalid: spec.hard: bad
         requeue after 180s
     "#]],
     );
@@ -335,7 +335,7 @@ fn a_label_that_somebody_else_owns_is_named_with_its_owner() {
         "{apiVersion: v1, kind: Namespace, metadata: {name: tenant-a, labels: {name: other, kite.anacnu.com/managed-by: kite-controller}}}",
         expect![[r#"
             apply-status KiteUser ku-a
-              Failed FieldConflict of none: apply Namespace/tenant-a: 409 Conflict: conflict with "gitops": .metadata.labels.name
+              Failed FieldConflict of none: 409 Conflict: conflict with "gitops": .metadata.labels.name
             requeue after 180s
         "#]],
     );
