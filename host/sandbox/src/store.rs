@@ -6,7 +6,7 @@ pub(crate) mod object;
 use history::{Event, EventKind, History};
 use object::{Key, Stored};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -35,13 +35,24 @@ pub(crate) struct Store {
     dependents: BTreeMap<Arc<str>, BTreeSet<(TableId, Key)>>,
     /// Where each live UID is.
     uids: BTreeMap<Arc<str>, (TableId, Key)>,
+    /// Histories of tables that are gone: their watchers have yet to see the end.
+    retired: VecDeque<(TableId, History)>,
 }
+
+/// Histories kept of tables that are gone.
+const RETIRED_MAX: usize = 16;
 
 impl Store {
     /// An empty store. The real server has written a few hundred revisions before the first client comes; tests must
     /// not rely on the number.
     pub(crate) fn new() -> Store {
-        Store { revision: 1, tables: BTreeMap::new(), dependents: BTreeMap::new(), uids: BTreeMap::new() }
+        Store {
+            revision: 1,
+            tables: BTreeMap::new(),
+            dependents: BTreeMap::new(),
+            uids: BTreeMap::new(),
+            retired: VecDeque::new(),
+        }
     }
 
     /// The revision of the last write.
@@ -55,9 +66,19 @@ impl Store {
             .insert(id, Table { objects: BTreeMap::new(), history: History::new(self.revision), signal });
     }
 
-    /// Drops a table and ends its watches. Its objects must be gone.
+    /// Drops a table; its watches end after its last event. Its objects must be gone.
     pub(crate) fn remove_table(&mut self, id: TableId) {
-        self.tables.remove(&id);
+        let Some(table) = self.tables.remove(&id) else { return };
+        self.retired.push_back((id, table.history));
+        if self.retired.len() > RETIRED_MAX {
+            self.retired.pop_front();
+        }
+    }
+
+    /// The history of a table, also of one that is gone.
+    pub(crate) fn history(&self, id: TableId) -> Option<&History> {
+        let retired = || self.retired.iter().find(|(other, _)| *other == id).map(|(_, history)| history);
+        self.tables.get(&id).map(|table| &table.history).or_else(retired)
     }
 
     pub(crate) fn table(&self, id: TableId) -> Option<&Table> {

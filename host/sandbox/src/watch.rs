@@ -42,6 +42,8 @@ struct Watch {
     ends: Instant,
     first: bool,
     over: bool,
+    /// Nothing comes after what the history has.
+    closing: bool,
 }
 
 /// Starts a watch; what is wrong with the request is an error before the stream begins.
@@ -94,6 +96,7 @@ pub(crate) fn start(
         ends: now + timeout,
         first: true,
         over: false,
+        closing: false,
     };
     Ok(futures::stream::unfold(
         watch,
@@ -111,16 +114,14 @@ impl Watch {
             if let Some(lines) = self.initial_lines().or_else(|| self.event_lines()) {
                 return Some(lines);
             }
-            if self.over {
+            if self.over || self.closing {
                 return None;
             }
             let wake = if self.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
             tokio::select! {
                 changed = self.signal.changed() => {
                     // The resource is no longer served.
-                    if changed.is_err() {
-                        return self.event_lines();
-                    }
+                    self.closing = changed.is_err();
                 }
                 () = tokio::time::sleep_until(wake) => {
                     if wake >= self.ends {
@@ -153,11 +154,11 @@ impl Watch {
         loop {
             let (events, newest) = {
                 let state = self.inner.read();
-                let Some(table) = state.store.table(self.view.target.resource.table) else {
+                let Some(history) = state.store.history(self.view.target.resource.table) else {
                     self.over = true;
                     return None;
                 };
-                (table.history.after(self.at, BATCH), state.store.revision())
+                (history.after(self.at, BATCH), state.store.revision())
             };
             let Some(events) = events else {
                 self.over = true;

@@ -126,3 +126,15 @@ async fn a_watch_of_metadata_shows_nothing_else() {
     assert_eq!(event["object"]["kind"], "PartialObjectMetadata");
     assert_eq!((event["object"].get("spec"), &event["object"]["metadata"]["name"]), (None, &json!("a")));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_goes_shows_its_objects_go_first() {
+    let client = Client::new();
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    client.ok("POST", definitions, "", &definition());
+    client.ok("POST", THINGS, "", &thing("a", json!({"size": 5})));
+    let mut watch = Watch::open(&client, &format!("{THINGS}?watch=1"));
+    assert_eq!(watch.names(), ["ADDED a"]);
+    client.ok("DELETE", &format!("{definitions}/things.example.com"), "", &Value::Null);
+    assert_eq!(watch.names(), ["DELETED a", "END"]);
+}
