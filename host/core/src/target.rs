@@ -398,6 +398,10 @@ mod tests {
         ] {
             check(&Action::Apply(apply(object)), expect);
         }
+    }
+
+    #[test]
+    fn an_object_that_is_too_large_is_refused() {
         let large =
             Apply { object: format!("{{\"a\":\"{}\"}}", "x".repeat(OBJECT_BYTES_MAX)).into(), ..apply("") };
         check(
