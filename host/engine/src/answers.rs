@@ -109,18 +109,18 @@ fn names(grant: &Grant) -> Option<Vec<&str>> {
 
 /// What the caches say to a `get` or a `list`, or which watch has yet to be in step; none for a query that is not
 /// for them.
-pub(crate) fn look(cluster: &Cluster, query: &Query) -> Option<Result<Seen, Need>> {
+pub(crate) fn look(cluster: &Cluster, query: &Query) -> Option<Result<Seen, Box<Need>>> {
     let seen = match query {
         Query::Get(get) => match cluster.get_at(&get.object, Depth::of_view(&get.view)) {
             Lookup::Found(object) => Seen::Object(Some(object)),
             Lookup::Absent => Seen::Object(None),
             Lookup::Unserved => Seen::Unserved,
-            Lookup::NotSynced => return Some(Err(Need::of(query)?)),
+            Lookup::NotSynced => return Some(Err(Box::new(Need::of(query)?))),
         },
         Query::List(list) => match cluster.list(list) {
             ListLookup::Found(objects) => Seen::Objects(objects),
             ListLookup::Unserved => Seen::Unserved,
-            ListLookup::NotSynced => return Some(Err(Need::of(query)?)),
+            ListLookup::NotSynced => return Some(Err(Box::new(Need::of(query)?))),
         },
         Query::Clock | Query::External(_) => return None,
     };

@@ -82,7 +82,7 @@ fn note_waker(state: &mut State, key: Key, waker: &ObjectRef) {
 /// A list came in whole: whoever waited for it runs, and every primary of the kind is considered once.
 fn synced(shared: &Shared, gvk: &Gvk, scope: &Scope) {
     let mut state = shared.state();
-    for key in state.waiting_for(gvk) {
+    for key in state.waiting_in(gvk, scope) {
         state.unpark(key);
         state.enqueue(key, Trigger::Synced { gvk: gvk.clone() }, Priority::Change);
     }

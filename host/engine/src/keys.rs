@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use evenkeel_cluster::Need;
 use evenkeel_core::breaker::Breaker;
 use evenkeel_core::contract::{Action, FailedPass, Gvk, ObjectRef};
 use evenkeel_core::memo::Digest;
@@ -105,8 +106,8 @@ impl Kept {
 /// What a key waits for before it can run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// The watch of a kind is not in step yet.
-    Sync(Gvk),
+    /// A watch is not in step yet.
+    Sync(Box<Need>),
     /// Its input is at fault.
     Input,
     /// Its grant does not allow what it wants.

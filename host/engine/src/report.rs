@@ -49,7 +49,7 @@ impl Host {
         let state = self.shared().state();
         let entry = state.keys.get(state.keys.find(state.controller_named(plugin, controller)?, object)?)?;
         let waits = match &entry.wait {
-            Some(Wait::Sync(gvk)) => Some(Waits::Watch { gvk: gvk.clone() }),
+            Some(Wait::Sync(need)) => Some(Waits::Watch { gvk: need.gvk.clone() }),
             Some(Wait::Input) => Some(Waits::Input),
             Some(Wait::Grant) => Some(Waits::Grant),
             Some(Wait::Paused) => Some(Waits::Paused),

@@ -137,7 +137,7 @@ impl Settling<'_> {
             self.learn(queries, false, Vec::new());
             self.entry(|entry| entry.memo = None);
         }
-        self.state.park(self.key(), waiting.need.gvk);
+        self.state.park(self.key(), waiting.need);
     }
 
     fn stale(&mut self, queries: Vec<Arc<Prepared>>) {

@@ -12,7 +12,7 @@ use evenkeel_core::breaker::Turn;
 use evenkeel_core::contract::ObjectRef;
 use evenkeel_core::limits::Limits;
 use evenkeel_core::object::CachedObject;
-use evenkeel_core::queue::Priority;
+use evenkeel_core::queue::{Priority, Queue};
 use evenkeel_core::record::Trigger;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::dispatch::dispatch;
 use crate::faults::Faults;
 use crate::journal::Journal;
+use crate::keys::Key;
 use crate::provider::Providers;
 use crate::state::{State, Taken};
 use crate::worker;
@@ -73,7 +74,7 @@ impl Shared {
             install_crds,
             start: Instant::now(),
             normalised: RwLock::default(),
-            state: Mutex::default(),
+            state: Mutex::new(State { queue: Queue::with_lanes(lane), ..State::default() }),
             ready: Notify::new(),
             timer: Notify::new(),
             rested: Notify::new(),
@@ -242,6 +243,11 @@ impl Shared {
             worker::run(&self, taken).await;
         }
     }
+}
+
+/// Controllers take turns.
+fn lane(key: &Key) -> u64 {
+    u64::from(key.controller.0)
 }
 
 /// Counts a worker as at rest when its pass ends, however it ends.

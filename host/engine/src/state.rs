@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_cluster::{Need, Scope};
 use evenkeel_core::contract::{FailedPass, GetQuery, Gvk, ObjectRef, Query};
 use evenkeel_core::deps::DependencyIndex;
 use evenkeel_core::memo::Digest;
@@ -33,7 +34,7 @@ pub(crate) struct State {
     pub(crate) primaries: HashMap<Gvk, Vec<ControllerId>>,
     /// Who waits for a kind's watch to be in step.
     pub(crate) parked: HashMap<Gvk, BTreeSet<Key>>,
-    given_ids: u32,
+    pub(crate) given_ids: u32,
     /// Keys at work.
     pub(crate) running: usize,
     /// No pass is begun any more.
@@ -248,27 +249,36 @@ impl State {
     }
 
     /// Has the key wait for a kind's watch.
-    pub(crate) fn park(&mut self, key: Key, gvk: Gvk) {
+    pub(crate) fn park(&mut self, key: Key, need: Box<Need>) {
         self.unpark(key);
         if let Some(entry) = self.keys.get_mut(key) {
-            entry.wait = Some(Wait::Sync(gvk.clone()));
-            self.parked.entry(gvk).or_default().insert(key);
+            self.parked.entry(need.gvk.clone()).or_default().insert(key);
+            entry.wait = Some(Wait::Sync(need));
         }
     }
 
     /// The key waits no more.
     pub(crate) fn unpark(&mut self, key: Key) {
         let Some(entry) = self.keys.get_mut(key) else { return };
-        if let Some(Wait::Sync(gvk)) = entry.wait.take()
-            && let Some(waiting) = self.parked.get_mut(&gvk)
+        if let Some(Wait::Sync(need)) = entry.wait.take()
+            && let Some(waiting) = self.parked.get_mut(&need.gvk)
         {
             waiting.remove(&key);
         }
     }
 
-    /// Those who wait for a kind's watch.
-    pub(crate) fn waiting_for(&mut self, gvk: &Gvk) -> Vec<Key> {
+    /// Those who wait for a watch of a kind.
+    pub(crate) fn waiting_for(&self, gvk: &Gvk) -> Vec<Key> {
         self.parked.get(gvk).map(|keys| keys.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Those who wait for a part of a kind that lies in this scope.
+    pub(crate) fn waiting_in(&self, gvk: &Gvk, scope: &Scope) -> Vec<Key> {
+        let inside = |key: &Key| match self.keys.get(*key).map(|entry| &entry.wait) {
+            Some(Some(Wait::Sync(need))) => scope.covers(&need.scope),
+            Some(_) | None => false,
+        };
+        self.waiting_for(gvk).into_iter().filter(inside).collect()
     }
 
     /// The next key whose turn it is.

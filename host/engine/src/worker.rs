@@ -54,7 +54,7 @@ pub(crate) enum Ended {
 /// What a pass waits for.
 pub(crate) struct Waiting {
     /// The watch.
-    pub(crate) need: Need,
+    pub(crate) need: Box<Need>,
     /// The queries that the pass put, the one that cannot be answered yet included; none where it was not begun.
     pub(crate) queries: Option<Vec<Arc<Prepared>>>,
 }

@@ -244,8 +244,9 @@ impl Look<'_> {
     }
 }
 
-fn need(object: &ObjectRef) -> Need {
-    Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth: Depth::Whole }
+/// The watch that knows of an object.
+pub(super) fn need(object: &ObjectRef) -> Box<Need> {
+    Box::new(Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth: Depth::Whole })
 }
 
 /// Whether the host watches what the action is about, so that it knows how it stands before it acts.

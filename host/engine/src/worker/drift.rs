@@ -5,13 +5,14 @@ mod siblings;
 
 use std::sync::{Arc, PoisonError};
 
-use evenkeel_cluster::{Depth, Lookup, Need, Scope};
+use evenkeel_cluster::Lookup;
 use evenkeel_core::admit::Verdict;
 use evenkeel_core::contract::{Action, Apply};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::target::ActionTarget;
 use serde_json::Value;
 
+use super::act::need;
 use super::look::{Look, Stop};
 use crate::keys::{Kept, Memo};
 
@@ -47,14 +48,7 @@ fn drifted(look: &Look<'_>, kept: &Kept) -> Result<Option<Action>, Stop> {
         Lookup::Found(current) => Some(current),
         Lookup::Absent => None,
         Lookup::Unserved => return Ok(None),
-        Lookup::NotSynced => {
-            let object = kept.object.clone();
-            return Err(Stop::Wait(Need {
-                gvk: object.gvk.clone(),
-                scope: Scope::Object(object),
-                depth: Depth::Whole,
-            }));
-        }
+        Lookup::NotSynced => return Err(Stop::Wait(need(&kept.object))),
     };
     let revision = current.as_ref().map(|current| current.head().resource_version.clone());
     // Held for a moment only, and by one pass of this key at a time.

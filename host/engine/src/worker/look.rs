@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Depth, Lookup, Need, Scope};
+use evenkeel_cluster::{Lookup, Need};
 use evenkeel_core::admit::{Circumstances, Verdict, admit};
 use evenkeel_core::contract::{Action, Conclusion, Failure, ObjectRef, Observation, Query, Reply, Request};
 use evenkeel_core::grant::Denial;
@@ -16,6 +16,7 @@ use evenkeel_core::record::End;
 use evenkeel_core::target::ActionTarget;
 use tokio::time::Instant;
 
+use super::act::need;
 use super::world::Written;
 use super::{Close, Concluded, Counted, Ended, Failed, Waiting, drift};
 use crate::answers::{Answered, Seen, look, want};
@@ -54,7 +55,7 @@ pub(crate) struct Look<'a> {
 /// Why a look goes no further.
 pub(crate) enum Stop {
     /// A watch has yet to be in step.
-    Wait(Need),
+    Wait(Box<Need>),
     /// What it rested on has changed.
     Stale,
     /// It failed.
@@ -159,19 +160,16 @@ impl<'a> Look<'a> {
     }
 
     /// The primary as the caches show it now.
-    pub(super) fn look_for_primary(&self) -> Result<Option<Arc<CachedObject>>, Need> {
+    pub(super) fn look_for_primary(&self) -> Result<Option<Arc<CachedObject>>, Box<Need>> {
         match self.shared.cluster.get(&self.taken.object) {
             Lookup::Found(primary) => Ok(Some(primary)),
             Lookup::Absent => Ok(None),
-            Lookup::Unserved | Lookup::NotSynced => {
-                let object = self.taken.object.clone();
-                Err(Need { gvk: object.gvk.clone(), scope: Scope::Object(object), depth: Depth::Whole })
-            }
+            Lookup::Unserved | Lookup::NotSynced => Err(need(&self.taken.object)),
         }
     }
 
     /// Answers the queries that the previous pass put.
-    async fn answer_in_advance(&mut self) -> Result<(), Need> {
+    async fn answer_in_advance(&mut self) -> Result<(), Box<Need>> {
         for query in self.taken.learned.iter() {
             let seen = self.answer(query).await?;
             self.answered.push(Answered::new(Arc::clone(query), seen));
@@ -180,7 +178,7 @@ impl<'a> Look<'a> {
         Ok(())
     }
 
-    async fn answer(&self, query: &Prepared) -> Result<Seen, Need> {
+    async fn answer(&self, query: &Prepared) -> Result<Seen, Box<Need>> {
         let shared = self.shared;
         match query.query() {
             Query::Clock => Ok(Seen::Time(shared.clock.now().to_string())),

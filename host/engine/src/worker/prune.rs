@@ -52,7 +52,7 @@ impl Look<'_> {
                 // There is nothing of a kind that is not served.
                 ListLookup::Unserved => {}
                 ListLookup::NotSynced => match Need::of(&query) {
-                    Some(need) => return Err(Stop::Wait(need)),
+                    Some(need) => return Err(Stop::Wait(Box::new(need))),
                     None => continue,
                 },
             }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-const KEYS: usize = 2_000;
+const KEYS: usize = 400;
 
 fn plugin() -> Native {
     Native::new("demo")

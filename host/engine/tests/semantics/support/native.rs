@@ -27,11 +27,7 @@ pub struct Call<'a>(pub &'a Request);
 
 impl Call<'_> {
     pub fn primary(&self) -> Option<Value> {
-        self.0.primary.as_ref().map(|json| parse(json))
-    }
-
-    pub fn config(&self) -> Value {
-        parse(&self.0.config)
+        self.0.primary.as_ref().map(parse)
     }
 
     fn answer(&self, query: Query) -> Result<&Answer, Stop> {
@@ -46,7 +42,7 @@ impl Call<'_> {
     pub fn view(&self, object: &ObjectRef, view: &[&str]) -> Result<Option<Value>, Stop> {
         let view = view.iter().map(|pointer| (*pointer).to_owned()).collect();
         match self.answer(Query::Get(GetQuery { object: object.clone(), view }))? {
-            Answer::Object(object) => Ok(object.as_ref().map(|json| parse(json))),
+            Answer::Object(object) => Ok(object.as_ref().map(parse)),
             other => panic!("{object}: {other:?}"),
         }
     }
@@ -54,7 +50,7 @@ impl Call<'_> {
     /// None where the kind is not served.
     pub fn get_if_served(&self, object: &ObjectRef) -> Result<Option<Option<Value>>, Stop> {
         match self.answer(Query::Get(GetQuery { object: object.clone(), view: vec![] }))? {
-            Answer::Object(object) => Ok(Some(object.as_ref().map(|json| parse(json)))),
+            Answer::Object(object) => Ok(Some(object.as_ref().map(parse))),
             Answer::Unserved => Ok(None),
             other => panic!("{object}: {other:?}"),
         }
@@ -62,7 +58,7 @@ impl Call<'_> {
 
     pub fn list(&self, query: ListQuery) -> Result<Vec<Value>, Stop> {
         match self.answer(Query::List(query))? {
-            Answer::Objects(objects) => Ok(objects.iter().map(|json| parse(json)).collect()),
+            Answer::Objects(objects) => Ok(objects.iter().map(parse).collect()),
             other => panic!("{other:?}"),
         }
     }
