@@ -157,7 +157,7 @@ fn preconditions_guard_a_deletion() {
     client.ok("DELETE", &path, "", &exact);
 }
 
-pub fn definition() -> Value {
+pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -188,9 +188,9 @@ pub fn definition() -> Value {
 }
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-pub const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
+pub(crate) const THINGS: &str = "/apis/example.com/v1/namespaces/default/things";
 
-pub fn thing(name: &str, spec: Value) -> Value {
+pub(crate) fn thing(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": name}, "spec": spec})
 }
 

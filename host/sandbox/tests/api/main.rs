@@ -12,19 +12,18 @@ mod lifecycle;
 mod watching;
 
 /// A client with a fixed clock.
-pub struct Client {
-    pub sandbox: Sandbox,
+pub(crate) struct Client {
+    pub(crate) sandbox: Sandbox,
 }
 
 impl Client {
-    #[expect(clippy::new_without_default, reason = "a test client is always made by name")]
-    pub fn new() -> Client {
+    pub(crate) fn new() -> Client {
         let options = SandboxOptions::new(Arc::new(|| "2026-01-01T00:00:00Z".parse().unwrap()));
         Client { sandbox: Sandbox::new(options) }
     }
 
     /// Sends a request; `kind` is the content type (`""` for JSON). The answer's code and body.
-    pub fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn send(&self, method: &str, path: &str, kind: &str, body: &Value) -> (u16, Value) {
         let kind = match kind {
             "" => "application/json",
             "merge" => "application/merge-patch+json",
@@ -49,24 +48,24 @@ impl Client {
         (code, value)
     }
 
-    pub fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         self.send("GET", path, "", &Value::Null)
     }
 
     /// A request that must succeed.
-    pub fn ok(&self, method: &str, path: &str, kind: &str, body: &Value) -> Value {
+    pub(crate) fn ok(&self, method: &str, path: &str, kind: &str, body: &Value) -> Value {
         let (code, value) = self.send(method, path, kind, body);
         assert!(code < 300, "{method} {path}: {code} {value}");
         value
     }
 
-    pub fn apply(&self, manager: &str, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn apply(&self, manager: &str, path: &str, body: &Value) -> (u16, Value) {
         self.send("PATCH", &format!("{path}?fieldManager={manager}"), "apply", body)
     }
 }
 
 /// The message of a refusal.
-pub fn message((code, value): &(u16, Value)) -> String {
+pub(crate) fn message((code, value): &(u16, Value)) -> String {
     format!(
         "{code} {} {}",
         value["reason"].as_str().unwrap_or_default(),
@@ -75,8 +74,8 @@ pub fn message((code, value): &(u16, Value)) -> String {
 }
 
 /// A ConfigMap.
-pub fn config(name: &str, data: Value) -> Value {
+pub(crate) fn config(name: &str, data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data})
 }
 
-pub const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const CONFIGS: &str = "/api/v1/namespaces/default/configmaps";
