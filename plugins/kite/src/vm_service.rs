@@ -29,9 +29,10 @@ const CONDITION: &str = "ServicesReady";
 /// When to try again what the API server rejected.
 const REJECTED: Duration = Duration::from_secs(60);
 
-/// What R5 reads of a machine: whether its Services are wanted at all.
+/// What R5 reads of a machine: whether its Services are wanted at all, and what was last said of them. Both Services have
+/// a pass of their own and share the condition, so each has to see what the other wrote.
 const MACHINE_VIEW: &[&str] =
-    &["/metadata/uid", "/metadata/generation", "/metadata/deletionTimestamp", "/spec"];
+    &["/metadata/uid", "/metadata/generation", "/metadata/deletionTimestamp", "/spec", "/status/conditions"];
 
 /// Put one Service right, and say in the status how both are.
 pub fn reconcile(pass: &Pass) -> Result<Conclusion, Stop> {

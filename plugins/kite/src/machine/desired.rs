@@ -49,7 +49,7 @@ pub fn conclude(
     if let Some(verdict) = pass.last_failure().and_then(Verdict::of_failure) {
         // Before the next try: should that fail too, the user has been told.
         end.push(status::held(machine, parts, &verdict).0);
-        if pass.last_failure().is_some_and(|failed| Verdict::is_rejection(failed)) {
+        if pass.last_failure().is_some_and(Verdict::is_rejection) {
             return Ok(end.requeue_after(REJECTED));
         }
     }
