@@ -30,15 +30,6 @@ struct Entry {
     depth: Depth,
 }
 
-/// A part of the kind that is watched.
-#[derive(Clone, Debug)]
-struct Coverage {
-    scope: Scope,
-    depth: Depth,
-    /// Its first list is in.
-    synced: bool,
-}
-
 /// What the cache says about one object.
 #[derive(Clone, Debug)]
 pub enum Lookup {
@@ -90,7 +81,8 @@ pub(crate) struct KindCache {
     gvk: Gvk,
     served: bool,
     objects: BTreeMap<Place, Entry>,
-    coverage: Vec<Coverage>,
+    /// Parts that are watched, and whether the first list of each is in.
+    coverage: BTreeMap<(Scope, Depth), bool>,
     graves: Graves,
     indexes: BTreeMap<IndexOn, Index>,
     bytes: usize,
@@ -109,7 +101,7 @@ impl KindCache {
             gvk,
             served: true,
             objects: BTreeMap::new(),
-            coverage: Vec::new(),
+            coverage: BTreeMap::new(),
             graves: Graves::default(),
             indexes: BTreeMap::new(),
             bytes: 0,
@@ -121,36 +113,58 @@ impl KindCache {
 
     /// Notes that a watch of this part has begun.
     pub(crate) fn cover(&mut self, scope: &Scope, depth: Depth) {
-        if !self.coverage.iter().any(|part| part.scope == *scope && part.depth == depth) {
-            self.coverage.push(Coverage { scope: scope.clone(), depth, synced: false });
-        }
+        self.coverage.entry((scope.clone(), depth)).or_insert(false);
     }
 
     /// Notes that a watch of this part has ended and drops what nothing covers any more. No change is told: nobody asks.
     pub(crate) fn uncover(&mut self, scope: &Scope, depth: Depth) {
-        self.coverage.retain(|part| part.scope != *scope || part.depth != depth);
-        let mut lost = Vec::new();
-        for (place, entry) in &mut self.objects {
-            let covers = |part: &&Coverage| part.scope.contains(place);
-            match self.coverage.iter().filter(covers).map(|part| part.depth).max() {
-                // What is there may be more than what is still kept up to date.
-                Some(depth) => entry.depth = entry.depth.min(depth),
-                None => lost.push(place.clone()),
+        self.coverage.remove(&(scope.clone(), depth));
+        let places: Vec<Place> = match scope {
+            Scope::All => self.objects.keys().cloned().collect(),
+            Scope::Namespace(namespace) => {
+                self.in_namespace(Some(namespace)).map(|(place, _)| place.clone()).collect()
             }
-        }
-        for place in lost {
-            self.take(&place);
+            Scope::Object(object) => vec![Place::of(object)],
+        };
+        for place in places {
+            let covering = self.covering(&place);
+            match (covering, self.objects.get_mut(&place)) {
+                // What is there may be more than what is still kept up to date.
+                (Some(depth), Some(entry)) => entry.depth = entry.depth.min(depth),
+                (None, Some(_)) => {
+                    self.take(&place);
+                }
+                (_, None) => {}
+            }
         }
     }
 
-    /// Whether some watch covers the object at all, synced or not.
+    /// Whether some watch covers the object at all, synced or not, and how much of it.
     pub(crate) fn covering(&self, place: &Place) -> Option<Depth> {
-        self.coverage.iter().filter(|part| part.scope.contains(place)).map(|part| part.depth).max()
+        self.parts(&Scope::Object(place.reference(&self.gvk))).map(|(depth, _)| depth).max()
     }
 
     /// Whether this part is watched and its first list is in.
     pub(crate) fn is_synced(&self, scope: &Scope, depth: Depth) -> bool {
-        self.coverage.iter().any(|part| part.synced && part.depth >= depth && part.scope.covers(scope))
+        self.parts(scope).any(|(has, synced)| synced && has >= depth)
+    }
+
+    /// The depth of each watch that covers a part, and whether its first list is in. There may be thousands of watches
+    /// of single objects, so only the few that can cover it are looked for.
+    fn parts(&self, scope: &Scope) -> impl Iterator<Item = (Depth, bool)> {
+        let wider = match scope {
+            Scope::All => vec![Scope::All],
+            Scope::Namespace(_) => vec![Scope::All, scope.clone()],
+            Scope::Object(object) => {
+                let namespace = object.namespace.clone().map(Scope::Namespace);
+                [Some(Scope::All), namespace, Some(scope.clone())].into_iter().flatten().collect()
+            }
+        };
+        let depths = |scope: Scope| [Depth::Metadata, Depth::Whole].map(|depth| (scope.clone(), depth));
+        wider
+            .into_iter()
+            .flat_map(depths)
+            .filter_map(|part| self.coverage.get(&part).map(|synced| (part.1, *synced)))
     }
 
     /// The API server serves the kind. Returns whether that is new.
@@ -168,8 +182,8 @@ impl KindCache {
         if !std::mem::replace(&mut self.served, false) {
             return None;
         }
-        for part in &mut self.coverage {
-            part.synced = false;
+        for synced in self.coverage.values_mut() {
+            *synced = false;
         }
         let places: Vec<Place> = self.objects.keys().cloned().collect();
         Some(places.iter().filter_map(|place| self.vanish(place)).collect())
@@ -182,8 +196,7 @@ impl KindCache {
         if !self.served {
             return Lookup::Unserved;
         }
-        let covers = |part: &Coverage| part.synced && part.depth >= depth && part.scope.contains(place);
-        if !self.coverage.iter().any(covers) {
+        if !self.is_synced(&Scope::Object(place.reference(&self.gvk)), depth) {
             return Lookup::NotSynced;
         }
         match self.objects.get(place) {
@@ -385,10 +398,8 @@ impl KindCache {
             .map(|(place, _)| place.clone())
             .collect();
         let changes = gone.iter().filter_map(|place| self.vanish(place)).collect();
-        for part in &mut self.coverage {
-            if part.scope == scope && part.depth == depth {
-                part.synced = true;
-            }
+        if let Some(synced) = self.coverage.get_mut(&(scope, depth)) {
+            *synced = true;
         }
         self.reached(at);
         changes
@@ -404,7 +415,7 @@ impl KindCache {
         let entry = Entry { object: new.clone(), depth };
         let object = place.reference(&self.gvk);
         let old = self.objects.insert(place, entry).map(|entry| entry.object);
-        self.bytes -= old.as_deref().map_or(0, weight);
+        self.bytes = self.bytes.saturating_sub(old.as_deref().map_or(0, weight));
         Change { gvk: self.gvk.clone(), object, old, new: Some(new) }
     }
 
@@ -420,7 +431,7 @@ impl KindCache {
         for index in self.indexes.values_mut() {
             index.put(place, None);
         }
-        self.bytes -= weight(&entry.object);
+        self.bytes = self.bytes.saturating_sub(weight(&entry.object));
         Some(entry.object)
     }
 }

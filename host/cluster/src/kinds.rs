@@ -111,6 +111,7 @@ async fn looking(shared: Arc<Shared>) {
             None => shared.discovery.misses_any(|_| true).then_some(limits::UNSERVED_POLL),
         };
         let groups = tokio::select! {
+            biased; // The same order in each run.
             () = shared.arrivals.woken.notified() => Some(std::mem::take(&mut *lock(&shared.arrivals.groups))),
             () = sleep(after.unwrap_or_default()), if after.is_some() => None,
         };

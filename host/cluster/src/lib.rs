@@ -7,11 +7,6 @@
 //!
 //! All waiting is on tokio's clock, so a paused runtime runs it on virtual time.
 
-/// Until the engine names the word's home.
-#[doc(hidden)]
-pub mod admit_shim {
-    pub use evenkeel_core::admit::Write;
-}
 mod cache;
 mod discovery;
 mod failure;

@@ -66,6 +66,18 @@ enum Plan {
     Drop,
 }
 
+/// An Event as it is sent.
+struct Sight {
+    name: String,
+    message: String,
+    count: u64,
+    time: String,
+    /// Of the object it is about, where it is known.
+    uid: String,
+    /// Its revision, where it is known.
+    version: Option<String>,
+}
+
 impl Recorder {
     /// Events dropped so far.
     pub(crate) fn dropped(&self) -> u64 {
@@ -173,14 +185,14 @@ impl Shared {
                 return Ok(());
             }
             Plan::Create { name, message } => {
-                self.create_event(event, &name, &message, &uid, version.as_deref(), 1, time).await
+                let sight = Sight { name, message, count: 1, time: seconds(time), uid, version };
+                self.create_event(event, &sight).await
             }
             Plan::Count { name, message, count } => {
-                match self.count_event(event, &name, &message, count, time).await {
+                let sight = Sight { name, message, count, time: seconds(time), uid, version };
+                match self.count_event(event, &sight).await {
                     // It has expired meanwhile.
-                    Err(RestError::Status { code: 404, .. }) => {
-                        self.create_event(event, &name, &message, &uid, version.as_deref(), count, time).await
-                    }
+                    Err(RestError::Status { code: 404, .. }) => self.create_event(event, &sight).await,
                     sent => sent,
                 }
             }
@@ -191,26 +203,18 @@ impl Shared {
         })
     }
 
-    #[allow(clippy::too_many_arguments)] // The fields of one request body.
-    async fn create_event(
-        &self,
-        event: &Event,
-        name: &str,
-        message: &str,
-        uid: &str,
-        version: Option<&str>,
-        count: u64,
-        time: jiff::Timestamp,
-    ) -> Result<(), RestError> {
+    async fn create_event(&self, event: &Event, sight: &Sight) -> Result<(), RestError> {
         let namespace = event_namespace(event);
-        let time = seconds(time);
         let about = &event.about;
+        let Sight { name, message, count, time, uid, version } = sight;
         let mut involved = json!({
             "apiVersion": about.gvk.api_version(), "kind": about.gvk.kind, "name": about.name,
         });
-        for (field, value) in
-            [("namespace", about.namespace.as_deref()), ("uid", Some(uid)), ("resourceVersion", version)]
-        {
+        for (field, value) in [
+            ("namespace", about.namespace.as_deref()),
+            ("uid", Some(&**uid)),
+            ("resourceVersion", version.as_deref()),
+        ] {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
                 involved[field] = value.into();
             }
@@ -234,16 +238,10 @@ impl Shared {
         }
     }
 
-    async fn count_event(
-        &self,
-        event: &Event,
-        name: &str,
-        message: &str,
-        count: u64,
-        time: jiff::Timestamp,
-    ) -> Result<(), RestError> {
+    async fn count_event(&self, event: &Event, sight: &Sight) -> Result<(), RestError> {
+        let Sight { name, message, count, time, uid: _, version: _ } = sight;
         let path = resource_path(&events(), "events", Some(event_namespace(event)), Some(name), None);
-        let body = json!({ "count": count, "message": message, "lastTimestamp": seconds(time) });
+        let body = json!({ "count": count, "message": message, "lastTimestamp": time });
         let mut call = Call::write("patch", Method::PATCH, path, body.to_string().into());
         call.content_type = "application/merge-patch+json";
         self.rest.text(call.with("fieldManager", self.options.manager.clone())).await.map(|_| ())
