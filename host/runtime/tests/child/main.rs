@@ -30,7 +30,8 @@ fn main() -> ExitCode {
 async fn load(wasm: &[u8], exe: Option<PathBuf>, limits: CompileLimits) -> Result<(), LoadError> {
     let exe = exe.unwrap_or_else(|| std::env::current_exe().expect("this program"));
     let compiler = Compiler::ChildProcess { exe };
-    let options = RuntimeOptions { compiler, compile_limits: limits, concurrency: 2, ..RuntimeOptions::default() };
+    let options =
+        RuntimeOptions { compiler, compile_limits: limits, concurrency: 2, ..RuntimeOptions::default() };
     let plugin = Runtime::new(options).expect("the runtime starts").load(wasm).await?;
     assert!(plugin.reconcile(&request()).await.is_ok());
     Ok(())
@@ -63,6 +64,7 @@ async fn a_child_that_takes_too_much_is_stopped() {
 }
 
 async fn a_program_that_is_not_there_is_an_error() {
-    let outcome = load(&that("").build(), Some("/nonexistent/evenkeel".into()), CompileLimits::default()).await;
+    let outcome =
+        load(&that("").build(), Some("/nonexistent/evenkeel".into()), CompileLimits::default()).await;
     assert!(matches!(outcome, Err(LoadError::Compile(_))), "{outcome:?}");
 }

@@ -39,7 +39,8 @@ fn after(millis: u64) -> Step {
 
 #[tokio::test]
 async fn a_reply_arrives() {
-    check(&that(""), expect![[r#"Finish(Conclusion { actions: [], prune: [], requeue_after: None })"#]]).await;
+    check(&that(""), expect![[r#"Finish(Conclusion { actions: [], prune: [], requeue_after: None })"#]])
+        .await;
 }
 
 #[tokio::test]
@@ -129,9 +130,8 @@ async fn a_huge_reply_is_refused_before_the_host_copies_it() {
     );
     check(&text, expect![""]).await;
     // Many lines that all have the same little text.
-    let lines = that(
-        "(i32.store (i32.const 304) (i32.const 4096)) (i32.store (i32.const 308) (i32.const 8000))",
-    );
+    let lines =
+        that("(i32.store (i32.const 304) (i32.const 4096)) (i32.store (i32.const 308) (i32.const 8000))");
     check(&lines, expect![""]).await;
 }
 
@@ -277,7 +277,8 @@ async fn the_same_request_has_the_same_answer() {
 
 #[tokio::test]
 async fn the_cost_of_a_call_is_told() {
-    let plugin = load(&that("(drop (memory.grow (i32.const 3)))"), tight()).await.expect("the guest is taken");
+    let plugin =
+        load(&that("(drop (memory.grow (i32.const 3)))"), tight()).await.expect("the guest is taken");
     let reply = plugin.reconcile(&request()).await.expect("it answers");
     assert_eq!(reply.stats.memory, 5 * 65_536);
 }

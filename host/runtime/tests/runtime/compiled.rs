@@ -18,7 +18,8 @@ fn on(folder: &Path, limit: u64) -> Runtime {
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = folder.read_dir().expect("a folder").flatten().map(|file| file.path()).collect();
+    let mut files: Vec<PathBuf> =
+        folder.read_dir().expect("a folder").flatten().map(|file| file.path()).collect();
     files.sort();
     files
 }

@@ -103,7 +103,8 @@ impl Guest {
     fn build_for(&self, resolve: &Resolve, package: wit_parser::PackageId) -> Vec<u8> {
         let world = resolve.select_world(&[package], Some("reconciler")).expect("there is a world");
         let mut module = self.module();
-        embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).expect("it takes metadata");
+        embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8)
+            .expect("it takes metadata");
         let mut encoder = ComponentEncoder::default().module(&module).expect("it is a guest").validate(true);
         encoder.encode().expect("it becomes a component")
     }

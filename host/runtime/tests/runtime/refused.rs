@@ -79,7 +79,9 @@ async fn a_component_of_another_world_is_refused_with_what_it_exports() {
         (export "wasi:cli/run@0.2.9" (instance $run)))"#;
     check(
         &wat::parse_str(other).expect("it parses"),
-        expect!["the component does not export evenkeel:reconciler/guest@0.1.0; it exports wasi:cli/run@0.2.9"],
+        expect![
+            "the component does not export evenkeel:reconciler/guest@0.1.0; it exports wasi:cli/run@0.2.9"
+        ],
     )
     .await;
     check(
@@ -122,7 +124,11 @@ async fn a_patch_version_is_taken_and_the_next_minor_one_is_not() {
 async fn a_guest_that_cannot_describe_itself_is_refused() {
     let describes = |body: &str| Guest { describe: body.to_owned(), ..Guest::default() }.build();
     check(&describes("unreachable"), expect![[r#"the component cannot describe itself: the plugin trapped: wasm `unreachable` instruction executed in guest!describe"#]]).await;
-    check(&describes("(loop $l (br $l)) unreachable"), expect!["the component cannot describe itself: the plugin did not answer within 50ms"]).await;
+    check(
+        &describes("(loop $l (br $l)) unreachable"),
+        expect!["the component cannot describe itself: the plugin did not answer within 50ms"],
+    )
+    .await;
     check(&describes("(i32.store offset=4 (i32.const 64) (i32.const -1)) i32.const 64"), expect![""]).await;
 }
 
