@@ -145,11 +145,11 @@ impl Crate {
     pub(super) fn digest(&self) -> Result<String, SourcesError> {
         let mut files = BTreeSet::new();
         for folder in &self.local {
-            collect(folder, &mut files)?;
+            collect(folder, BESIDE_SOURCES, &mut files)?;
             // The SDK reads the contract from beside itself.
             let contract = folder.join("../../wit");
             if contract.is_dir() {
-                collect(&contract, &mut files)?;
+                collect(&contract, &[], &mut files)?;
             }
         }
         for name in ["Cargo.toml", "Cargo.lock"] {
@@ -172,18 +172,22 @@ impl Crate {
     }
 }
 
-/// Every file below a crate's folder that the compiler may read; scenarios and build output it does not.
-fn collect(folder: &Path, files: &mut BTreeSet<PathBuf>) -> Result<(), SourcesError> {
+/// Folders of a crate that no component is made of. A crate in a checkout of a single plugin has its SDK under `vendor`, which
+/// is a crate of its own here.
+const BESIDE_SOURCES: &[&str] = &["target", "scenarios", "vendor", "tests"];
+
+/// Every file below a folder that the compiler may read; `leave` is left out at its top.
+fn collect(folder: &Path, leave: &[&str], files: &mut BTreeSet<PathBuf>) -> Result<(), SourcesError> {
     let cannot = |cause| SourcesError::File { path: folder.to_owned(), cause };
     for entry in fs::read_dir(folder).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
-        if name.starts_with('.') || ["target", "scenarios", "vendor", "tests"].contains(&&*name) {
+        if name.starts_with('.') || leave.contains(&&*name) {
             continue;
         }
         if entry.file_type().map_err(cannot)?.is_dir() {
-            collect(&path, files)?;
+            collect(&path, &[], files)?;
         } else if !name.ends_with(".md") {
             files.insert(path);
         }
