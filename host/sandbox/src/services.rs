@@ -146,6 +146,35 @@ fn parse_ip(text: &str) -> Option<[u8; 2]> {
     ([a, b] == PREFIX).then_some([c, d])
 }
 
+/// Makes an update fit before it is validated: it keeps addresses that it does not name, and fields that belong to the
+/// type that the Service had go with that type, unless the update says something new of them.
+pub(crate) fn prepare_update(service: &mut Value, old: &Value) {
+    keep(service, old);
+    let kind = |service: &Value| service["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
+    let (new_kind, old_kind) = (kind(service), kind(old));
+    let node_port = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
+    let left = |has: fn(&str) -> bool| has(&old_kind) && !has(&new_kind);
+    if node_port(&old_kind) && !node_port(&new_kind) && node_ports(service) == node_ports(old) {
+        let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+            port.remove("nodePort");
+        }
+    }
+    let mut gone: Vec<&str> = Vec::new();
+    if left(|kind| matches!(kind, "NodePort" | "LoadBalancer")) {
+        gone.push("externalTrafficPolicy");
+    }
+    if left(|kind| kind == "LoadBalancer") {
+        gone.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
+    }
+    if left(|kind| kind != "ExternalName") {
+        gone.extend(["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"]);
+    }
+    if let Some(spec) = service.pointer_mut("/spec").and_then(Value::as_object_mut) {
+        spec.retain(|field, value| !gone.contains(&field.as_str()) || old["spec"].get(field) != Some(value));
+    }
+}
+
 /// An update that names no address keeps the one it had.
 fn keep(service: &mut Value, old: &Value) {
     let external = |service: &Value| service["spec"]["type"] == "ExternalName";
@@ -216,6 +245,31 @@ mod tests {
         assert_eq!(ip(None).unwrap(), "10.96.0.3");
         assert!(ip(Some("10.96.0.1")).is_err());
         assert_eq!(ip(Some("None")).unwrap(), "None");
+    }
+
+    #[test]
+    fn fields_of_the_old_type_go_with_it() {
+        let spec = json!({
+            "type": "LoadBalancer",
+            "clusterIP": "10.96.0.9",
+            "allocateLoadBalancerNodePorts": true,
+            "externalTrafficPolicy": "Cluster",
+            "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
+        });
+        let old = json!({"spec": spec});
+        let mut new = old.clone();
+        new["spec"]["type"] = json!("ClusterIP");
+        prepare_update(&mut new, &old);
+        let ports = json!([{"port": 80, "protocol": "TCP"}]);
+        assert_eq!(new, json!({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.9", "ports": ports}}));
+        let mut new = old.clone();
+        new["spec"]["type"] = json!("ClusterIP");
+        new["spec"]["externalTrafficPolicy"] = json!("Local");
+        prepare_update(&mut new, &old);
+        assert_eq!(
+            new["spec"]["externalTrafficPolicy"], "Local",
+            "what the update says is left for validation"
+        );
     }
 
     #[test]

@@ -137,7 +137,12 @@ impl Turn<'_> {
         match target.subresource.as_str() {
             "" if target.resource.is_custom() && version.status => finish::copy_field(object, old, "status"),
             "" if target.resource.is_custom() => {}
-            "" => version.ty.prepare_update(object, old),
+            "" => {
+                version.ty.prepare_update(object, old);
+                if target.resource.is("", "services") {
+                    crate::services::prepare_update(object, old);
+                }
+            }
             "finalize" => {
                 let finalizers = object["spec"]["finalizers"].clone();
                 let managed = object["metadata"].get("managedFields").cloned();

@@ -56,3 +56,25 @@ fn ports_are_told_apart_by_port_and_protocol() {
         json!([{"name": "x", "port": 90, "protocol": "TCP", "targetPort": 90}])
     );
 }
+
+#[test]
+fn a_service_goes_back_to_a_cluster_ip() {
+    let client = Client::new();
+    let path = "/api/v1/namespaces/default/services/s";
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"type": "ClusterIP", "selector": {"a": "b"}, "ports": [{"port": 80}]},
+    });
+    let (_, made) = client.apply("one", path, &service);
+    let lifted = client.ok("PATCH", path, "merge", &json!({"spec": {"type": "LoadBalancer"}}));
+    assert_eq!(lifted["spec"]["ports"][0]["nodePort"], 30000);
+    let (code, back) = client.apply("one&force=true", path, &service);
+    assert_eq!((code, &back["spec"]), (200, &made["spec"]), "{back}");
+    let mut bare = back.clone();
+    bare["spec"].as_object_mut().unwrap().remove("clusterIP");
+    bare["spec"].as_object_mut().unwrap().remove("clusterIPs");
+    let replaced = client.ok("PUT", path, "", &bare);
+    assert_eq!(replaced["spec"], made["spec"], "an update that names no address keeps the one it had");
+}
