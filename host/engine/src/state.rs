@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_cluster::{Need, Scope};
-use evenkeel_core::contract::{FailedPass, GetQuery, Gvk, ObjectRef, Query};
+use evenkeel_core::contract::{Action, FailedPass, GetQuery, Gvk, ObjectRef, Query};
 use evenkeel_core::deps::DependencyIndex;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::object::CachedObject;
@@ -34,6 +34,8 @@ pub(crate) struct State {
     pub(crate) primaries: HashMap<Gvk, Vec<ControllerId>>,
     /// Who waits for a kind's watch to be in step.
     pub(crate) parked: HashMap<Gvk, BTreeSet<Key>>,
+    /// Who applied an object last under a controller's field manager; the flag tells its status apart.
+    pub(crate) appliers: HashMap<(ControllerId, ObjectRef, bool), Key>,
     pub(crate) given_ids: u32,
     /// Keys at work.
     pub(crate) running: usize,
@@ -229,7 +231,25 @@ impl State {
         if let Some(slot) = self.slot_of(key) {
             slot.health.forget(key);
         }
-        self.keys.remove(key);
+        let memo = self.keys.remove(key).and_then(|entry| entry.memo);
+        for kept in memo.iter().flat_map(|memo| &memo.kept) {
+            let place = applied_place(key, &kept.object, &kept.action);
+            if self.appliers.get(&place) == Some(&key) {
+                self.appliers.remove(&place);
+            }
+        }
+    }
+
+    /// Notes that a pass of this key applied an object.
+    pub(crate) fn note_applier(&mut self, key: Key, object: &ObjectRef, action: &Action) {
+        self.appliers.insert(applied_place(key, object, action), key);
+    }
+
+    /// Whether another object of the same controller applied this one since: under one field manager the last one
+    /// wins, and looks after it.
+    pub(crate) fn applied_by_another(&self, key: Key, object: &ObjectRef, action: &Action) -> bool {
+        let last = self.appliers.get(&applied_place(key, object, action));
+        last.is_some_and(|last| *last != key && self.keys.get(*last).is_some())
     }
 
     /// Has a key run as soon as its turn comes.
@@ -408,4 +428,8 @@ impl State {
             slot.denied.insert(sentence);
         }
     }
+}
+
+fn applied_place(key: Key, object: &ObjectRef, action: &Action) -> (ControllerId, ObjectRef, bool) {
+    (key.controller, object.clone(), matches!(action, Action::ApplyStatus(_)))
 }

@@ -191,17 +191,20 @@ impl Look<'_> {
             Verdict::Fail(failure) => Err(failure.clone()),
             // What is not for the API server never comes here.
             Verdict::Elsewhere => Ok(None),
-            Verdict::Send(write) => self.send(object, write).await,
+            Verdict::Send(write) => self.send(action, object, write).await,
         };
         Ok((Some(verdict), outcome))
     }
 
-    async fn send(&mut self, object: &ObjectRef, write: &Write) -> Outcome {
+    async fn send(&mut self, action: &Action, object: &ObjectRef, write: &Write) -> Outcome {
         self.counted.sent += 1;
         let new = self.shared.cluster.write(write).await.map_err(|error| error.failure)?;
         self.written.note(object);
         if let Some(new) = &new {
             self.shared.note_answer(write, new);
+        }
+        if matches!(write, Write::Apply { .. }) {
+            self.shared.state().note_applier(self.taken.key, object, action);
         }
         Ok(new.map(|object| Arc::clone(object.json())))
     }

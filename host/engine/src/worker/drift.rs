@@ -22,6 +22,10 @@ pub(super) async fn repair(look: &mut Look<'_>) -> Result<(), Stop> {
     look.notes.repair();
     for kept in &memo.kept {
         if let Some(action) = drifted(look, kept)? {
+            // Somebody may be at it as stubbornly as we are.
+            if !look.shared.may_run(look.taken) {
+                return Err(Stop::Slowed);
+            }
             let target = ActionTarget::of(&action).map_err(|fault| look.stop_at(&action, fault.failure()))?;
             look.act(&target).await?;
         }
@@ -69,6 +73,9 @@ fn differs(look: &Look<'_>, kept: &Kept, current: Option<&Arc<CachedObject>>) ->
         Some(!matches!(look.admit(&target, current.map(|current| &**current)), Verdict::Skip(_)))
     };
     if !would_change(&kept.action)? {
+        return None;
+    }
+    if look.shared.state().applied_by_another(look.taken.key, &kept.object, &kept.action) {
         return None;
     }
     match current.and_then(|current| without_siblings(look, &kept.action, current)) {

@@ -58,6 +58,8 @@ pub(crate) enum Stop {
     Wait(Box<Need>),
     /// What it rested on has changed.
     Stale,
+    /// It woke too often.
+    Slowed,
     /// It failed.
     Fail(Box<Failed>),
 }
@@ -366,6 +368,7 @@ impl<'a> Look<'a> {
         match stop {
             Stop::Wait(need) => Ended::Waiting(Waiting { need, queries: Some(self.queries()) }),
             Stop::Stale => Ended::Stale { queries: self.queries() },
+            Stop::Slowed => Ended::Slowed,
             Stop::Fail(failed) => Ended::Failed(failed),
         }
     }

@@ -172,3 +172,52 @@ async fn an_event_is_published_by_a_pass_and_not_by_a_repair() {
     world.settle().await;
     assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn two_objects_of_one_controller_that_apply_the_same_fields_start_no_fight() {
+    let plugin = Native::new("demo")
+        .controller("apply", widget_kind(), |call| match call.primary() {
+            Some(primary) => {
+                let by = primary["metadata"]["name"].as_str().expect("a name").to_owned();
+                done(vec![apply_forced(target(json!({"by": by, by.clone(): "was here"})))])
+            }
+            None => done(vec![]),
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    for name in ["v", "w"] {
+        world.apply(widget(name)).await;
+    }
+    world.settle().await;
+    assert!(world.writes().len() <= 4);
+    let last = world.object(&config_map("target")).await.expect("the target")["data"].clone();
+    world.merge(&config_map("target"), json!({"data": {"by": "nobody"}})).await;
+    world.settle().await;
+    assert_eq!(
+        world.object(&config_map("target")).await.expect("the target")["data"],
+        last,
+        "it is still looked after"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_plugins_that_fight_over_a_field_are_slowed_down() {
+    let stubborn = |name: &str, value: &'static str| {
+        Native::new(name)
+            .controller("apply", widget_kind(), move |call| match call.primary() {
+                Some(_) => done(vec![apply_forced(target(json!({"k": value})))]),
+                None => done(vec![]),
+            })
+            .may_all(config_map_kind())
+            .may_all(widget_kind())
+            .build()
+    };
+    let world = World::with(stubborn("demo", "1")).await;
+    world.load(stubborn("other", "2")).await;
+    world.apply(widget("w")).await;
+    world.advance(60).await;
+    let writes = world.writes().len();
+    assert!((10..400).contains(&writes), "{writes} writes in a minute");
+}
