@@ -11,10 +11,10 @@ fn holder() -> Native {
     Native::new("demo")
         .controller("hold", widget_kind(), |call| {
             let Some(primary) = call.primary() else { return done(vec![]) };
+            let left = call.list(list(config_map_kind(), |query| query.labels = "of=w".into()))?;
             if primary["metadata"]["deletionTimestamp"].is_null() {
                 return done(vec![add_finalizer(&call.0.key, HOLD)]);
             }
-            let left = call.list(list(config_map_kind(), |query| query.labels = "of=w".into()))?;
             if left.is_empty() { done(vec![remove_finalizer(&call.0.key, HOLD)]) } else { done(vec![]) }
         })
         .may_all(config_map_kind())
@@ -47,7 +47,7 @@ async fn a_finalizer_stays_where_the_cache_had_missed_a_child() {
     world.apply(widget("w")).await;
     world.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "warm-up"}})).await;
     world.settle().await;
-    // Asks once, so that the watch of ConfigMaps is up before it is blinded.
+    // The watch of ConfigMaps is up by now: from here on it is blind.
     world.hold_watches("configmaps");
     world.apply(child()).await;
     world.delete(&widget_ref("w")).await;
@@ -63,27 +63,26 @@ async fn a_finalizer_stays_where_the_cache_had_missed_a_child() {
 async fn a_delete_is_called_off_where_the_cache_was_stale() {
     let plugin = Native::new("demo")
         .controller("sweep", widget_kind(), |call| {
-            if call.primary().is_none_or(|primary| primary["spec"]["sweep"] != true) {
-                call.get(&config_map("target"))?;
-                return done(vec![]);
-            }
-            match call.get(&config_map("target"))? {
-                Some(seen) if seen["data"]["keep"] != "yes" => done(vec![delete(&config_map("target"))]),
-                Some(_) | None => done(vec![]),
-            }
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let target = call.get(&config_map("target"))?;
+            // Another object than the one that goes: its revision guards nothing.
+            let keep = call.get(&config_map("policy"))?.is_some_and(|policy| policy["data"]["keep"] == "yes");
+            let sweep = primary["spec"]["sweep"] == true && target.is_some() && !keep;
+            done(if sweep { vec![delete(&config_map("target"))] } else { vec![] })
         })
         .may_all(config_map_kind())
         .may_all(widget_kind())
         .build();
     let world = World::with(plugin).await;
-    let mut target =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}});
-    world.apply(target.clone()).await;
+    for name in ["target", "policy"] {
+        world
+            .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": name}}))
+            .await;
+    }
     world.apply(widget("w")).await;
     world.settle().await;
     world.hold_watches("configmaps");
-    target["data"] = json!({"keep": "yes"});
-    world.apply(target).await;
+    world.merge(&config_map("policy"), json!({"data": {"keep": "yes"}})).await;
     world.merge(&widget_ref("w"), json!({"spec": {"sweep": true}})).await;
     world.settle().await;
     assert!(world.object(&config_map("target")).await.is_some(), "somebody wants it kept");
