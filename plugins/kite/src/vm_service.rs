@@ -90,7 +90,7 @@ fn repair(which: Which, id: &Identity, drift: &Drift) -> [Action; 2] {
     [act::apply(&object).force().into(), act::normal(id.reference(), "Repaired", drift.repaired())]
 }
 
-/// What the condition says; none where the sibling's own pass has to put it right first.
+/// What the condition says; none where it says so already, or where the sibling's own pass has to put it right first.
 fn verdict(
     machine: &KiteVirtualMachine,
     own: &Drift,
@@ -109,11 +109,14 @@ fn verdict(
     if sibling.is_wrong() {
         return None;
     }
-    // A repair stays to be read: the Service that it put right runs this pass again at once.
+    // A repair stays to be read: the Service that it put right runs this pass again at once. And what is said already is
+    // not said again: the sibling's pass may be telling of a repair in this very moment, and would be overwritten.
     let last = status::of(machine).conditions.into_iter().find(|condition| condition.type_ == CONDITION);
-    let last = last.filter(|last| last.status == ConditionStatus::True && last.reason == "Repaired");
-    Some(match last {
-        Some(last) => (ConditionStatus::True, "Repaired", last.message),
-        None => (ConditionStatus::True, "InSync", "both Services are as they should be".to_owned()),
-    })
+    match last.filter(|last| last.status == ConditionStatus::True) {
+        Some(last) if last.observed_generation == machine.metadata.generation => None,
+        Some(last) if last.reason == "Repaired" => Some((ConditionStatus::True, "Repaired", last.message)),
+        Some(_) | None => {
+            Some((ConditionStatus::True, "InSync", "both Services are as they should be".to_owned()))
+        }
+    }
 }

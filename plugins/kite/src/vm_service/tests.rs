@@ -167,6 +167,17 @@ fn a_repair_stays_to_be_read() {
 }
 
 #[test]
+fn what_is_said_already_is_not_said_again() {
+    let said = json!({"conditions": [{"type": "ServicesReady", "status": "True", "reason": "InSync", "observedGeneration": 1}]});
+    check(
+        pass(Some(|_| {})).object(machine(&said)),
+        expect![[r#"
+        nothing to do
+    "#]],
+    );
+}
+
+#[test]
 fn a_sibling_that_is_wrong_is_left_to_its_own_pass() {
     let mut ssh = right(Which::Ssh);
     ssh["spec"]["type"] = "NodePort".into();
