@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_failure_comes_back_as_it_went() {
-        use core::FailureKind::{Conflict, Denied, Invalid, NotFound, Transient};
+        use super::core::FailureKind::{Conflict, Denied, Invalid, NotFound, Transient};
         for kind in [Transient, Invalid, Denied, Conflict, NotFound] {
             let there = core::Failure { kind, message: "no".into(), retry_after: Some(u64::MAX) };
             assert_eq!(failure(failure_out(&there)), there);
