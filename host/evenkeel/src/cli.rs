@@ -40,7 +40,7 @@ pub struct Cli {
         long,
         global = true,
         env = "EVENKEEL_LOG",
-        default_value = "warn",
+        default_value = "warn,kube_client=off",
         value_name = "FILTER",
         help_heading = "Logging"
     )]
