@@ -273,6 +273,7 @@ fn cache_folder(given: Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), Ru
         None => {
             let temporary = tempfile::Builder::new()
                 .prefix("evenkeel-compiled-")
+                .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))
                 .tempdir()
                 .map_err(|cause| RuntimeError::Cache { folder: std::env::temp_dir(), cause })?;
             Ok((temporary.path().to_owned(), Some(temporary)))
