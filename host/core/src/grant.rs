@@ -103,6 +103,13 @@ struct Rule {
     names: Vec<Glob>,
 }
 
+impl Rule {
+    /// Whether it is for that name and not just for any.
+    fn names_it(&self, object: &ObjectRef) -> bool {
+        self.names.iter().any(|glob| !glob.is_anything() && glob.matches(&object.name))
+    }
+}
+
 type Rules = BTreeMap<Gvk, Vec<Rule>>;
 
 /// What one plugin may do.
@@ -204,7 +211,19 @@ impl Grant {
         for (layer, rules) in &self.layers {
             allowed_by(*layer, rules, verb, object)?;
         }
-        Ok(())
+        if shows_secret(verb, &object.gvk) { self.operator_chose(verb, object) } else { Ok(()) }
+    }
+
+    /// Which Secrets a plugin is shown is either in its manifest, by name, or said by the operator, by names or by
+    /// namespaces.
+    fn operator_chose(&self, verb: Verb, object: &ObjectRef) -> Result<(), Missing> {
+        let narrow = |globs: &[Glob]| !globs.iter().any(Glob::is_anything);
+        let chosen = self.namespaces.as_deref().is_some_and(narrow)
+            || self
+                .layers
+                .iter()
+                .any(|(_, rules)| with_verb(rules, verb, &object.gvk).any(|rule| rule.names_it(object)));
+        if chosen { Ok(()) } else { Err(Missing::Secret { layer: Layer::Operator }) }
     }
 
     /// Whether it may list a kind, so that a watch of all its objects may be kept. A kind that it may only get is
@@ -291,10 +310,8 @@ fn allowed_by(layer: Layer, rules: &Rules, verb: Verb, object: &ObjectRef) -> Re
     if with_verb.peek().is_none() {
         return Err(Missing::Verb { layer, verb, gvk: object.gvk.clone() });
     }
-    // An apply answers with the whole object, so a Secret is named for writing too; an Event shows nothing of it.
-    if is_secret(&object.gvk) && verb != Verb::Publish {
-        let named = |glob: &Glob| !glob.is_anything() && glob.matches(&object.name);
-        let ok = with_verb.any(|rule| rule.names.iter().any(named));
+    if shows_secret(verb, &object.gvk) {
+        let ok = with_verb.any(|rule| rule.names.is_empty() || rule.names_it(object));
         return if ok { Ok(()) } else { Err(Missing::Secret { layer }) };
     }
     let named =
@@ -309,6 +326,12 @@ fn owned(target: &ActionTarget<'_>, object: &ObjectRef, primary: &ObjectRef) -> 
         return Err(Missing::Owner { owner: primary.to_string() });
     }
     Ok(())
+}
+
+/// Whether what is done shows a Secret's content to the plugin. An apply answers with the whole object, so it does; what
+/// comes back from a finalizer's write is kept from the plugin, and an Event shows nothing of what it is about.
+fn shows_secret(verb: Verb, gvk: &Gvk) -> bool {
+    is_secret(gvk) && !matches!(verb, Verb::Publish | Verb::Finalize)
 }
 
 fn is_secret(gvk: &Gvk) -> bool {

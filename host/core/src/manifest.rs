@@ -111,8 +111,10 @@ fn controllers(manifest: &Manifest, faults: &mut Faults) {
 fn one_controller(at: &str, controller: &Controller, faults: &mut Faults) {
     faults.note(at, names::dns_label(&controller.name));
     faults.note(format!("{at}.primary"), names::kind(&controller.primary));
-    if is_secret(&controller.primary) {
-        faults.add(format!("{at}.primary"), "is Secret: a plugin would be shown every one of them");
+    if is_secret(&controller.primary) && !is_of_metadata(&controller.view) {
+        let message =
+            "is Secret: a plugin would be shown every one of them; a view of metadata alone is fine";
+        faults.add(format!("{at}.primary"), message);
     }
     faults.note(format!("{at}.labels"), Selector::parse(&controller.labels));
     faults.note(format!("{at}.view"), View::parse(&controller.view));
@@ -143,7 +145,12 @@ fn permissions(manifest: &Manifest, faults: &mut Faults) {
     }
 }
 
-/// A plugin names the Secrets that it wants to see.
+/// Whether the view shows nothing but metadata.
+fn is_of_metadata(view: &[String]) -> bool {
+    !view.is_empty() && view.iter().all(|pointer| pointer == "/metadata" || pointer.starts_with("/metadata/"))
+}
+
+/// A plugin names the Secrets that it wants to see, or leaves that to the operator, whose grant then has to.
 fn secrets(at: &str, permission: &Permission, faults: &mut Faults) {
     if !is_secret(&permission.gvk) {
         return;
@@ -151,10 +158,12 @@ fn secrets(at: &str, permission: &Permission, faults: &mut Faults) {
     if permission.verbs.contains(&Verb::List) {
         faults.add(at, "lists Secrets: only single ones may be asked for, by name");
     }
-    let all =
-        permission.names.is_empty() || permission.names.iter().any(|name| name.trim_matches('*').is_empty());
+    let all = permission.names.iter().any(|name| name.trim_matches('*').is_empty());
     if all && permission.verbs.contains(&Verb::Get) {
-        faults.add(at, "asks for every Secret: it must name those that it wants to see");
+        faults.add(
+            at,
+            "asks for every Secret: it must name those that it wants to see, or leave that to the operator",
+        );
     }
 }
 
@@ -274,20 +283,31 @@ mod tests {
             |m| m.permissions = vec![permission(vec![Verb::Get, Verb::List], &["*"])],
             expect![[r#"
                 permissions.Secret: lists Secrets: only single ones may be asked for, by name
-                permissions.Secret: asks for every Secret: it must name those that it wants to see
+                permissions.Secret: asks for every Secret: it must name those that it wants to see, or leave that to the operator
             "#]],
         );
         check_with(|m| m.permissions = vec![permission(vec![Verb::Get], &["*-login"])], expect![""]);
+        // Which ones is then for the operator's grant to say: without it the permission stands for none.
+        check_with(|m| m.permissions = vec![permission(vec![Verb::Get], &[])], expect![""]);
     }
 
     #[test]
-    fn secrets_are_nobodys_primaries() {
-        check_with(
-            |m| m.controllers[0].primary = Gvk::new("", "v1", "Secret"),
-            expect![[r#"
-                controllers.main.primary: is Secret: a plugin would be shown every one of them
-            "#]],
-        );
+    fn secrets_are_primaries_of_a_controller_that_sees_their_metadata_alone() {
+        let secrets = |view: &'static [&'static str]| {
+            move |m: &mut Manifest| {
+                m.controllers[0].primary = Gvk::new("", "v1", "Secret");
+                m.controllers[0].view = view.iter().map(|&pointer| pointer.into()).collect();
+            }
+        };
+        for view in [&[][..], &["/metadata/name", "/data"], &["/metadatax"]] {
+            check_with(
+                secrets(view),
+                expect![[r#"
+                    controllers.main.primary: is Secret: a plugin would be shown every one of them; a view of metadata alone is fine
+                "#]],
+            );
+        }
+        check_with(secrets(&["/metadata/name", "/metadata/finalizers"]), expect![""]);
     }
 
     #[test]

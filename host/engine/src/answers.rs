@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_cluster::{Cluster, Depth, ListLookup, Lookup, Need, Scope};
-use evenkeel_core::contract::{Answer, Failure, Gvk, Json, ObjectRef, Query};
+use evenkeel_core::contract::{Action, Answer, Controller, Failure, Gvk, Json, ObjectRef, Query};
 use evenkeel_core::grant::Grant;
 use evenkeel_core::memo::AnswerHash;
 use evenkeel_core::object::CachedObject;
@@ -72,9 +72,30 @@ pub(crate) fn want(cluster: &Cluster, grant: &Grant, query: &Query) {
 }
 
 /// Has an object watched that is written, whether or not it may be asked for.
-pub(crate) fn want_object(cluster: &Cluster, grant: &Grant, object: &ObjectRef) {
+pub(crate) fn want_object(cluster: &Cluster, grant: &Grant, object: &ObjectRef, depth: Depth) {
     let scope = widest(grant, &object.gvk, &Scope::Object(object.clone()));
-    cluster.want(&object.gvk, scope, Depth::Whole);
+    cluster.want(&object.gvk, scope, depth);
+}
+
+/// How much of a controller's primaries is watched. Of Secrets it is no more than its view shows, so that what nobody
+/// looks at is not in memory.
+pub(crate) fn primary_depth(controller: &Controller) -> Depth {
+    if is_secret(&controller.primary) { Depth::of_view(&controller.view) } else { Depth::Whole }
+}
+
+/// How much of an object has to be known for an action on it.
+pub(crate) fn action_depth(action: &Action) -> Depth {
+    match action {
+        Action::AddFinalizer(it) | Action::RemoveFinalizer(it) if is_secret(&it.object.gvk) => {
+            Depth::Metadata
+        }
+        _ => Depth::Whole,
+    }
+}
+
+/// Whether an object of this kind holds secrets of somebody.
+pub(crate) fn is_secret(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && &*gvk.kind == "Secret"
 }
 
 /// The scope to watch for what needs at least `need`: one watch a kind, or a namespace, where the grant lets us list.

@@ -159,7 +159,8 @@ impl Shared {
                 labels: plan.spec.labels.clone(),
                 fields: vec![],
                 controlled_by: None,
-                view: vec![],
+                // No more than is watched of them.
+                view: plan.spec.view.clone(),
             };
             if let ListLookup::Found(objects) = self.cluster.list(&query) {
                 found.extend(objects.into_iter().filter(|object| loaded.looks_after(plan, object)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ClusterOptions, Depth};
+use evenkeel_cluster::{Cluster, ClusterOptions};
 use evenkeel_core::contract::ObjectRef;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::limits::Limits;
@@ -11,7 +11,7 @@ use evenkeel_core::record::{PassRecord, Trigger};
 use tokio::sync::{Mutex, broadcast};
 use tokio::task::JoinSet;
 
-use crate::answers::primary_scopes;
+use crate::answers::{primary_depth, primary_scopes};
 use crate::clock::{Clock, SystemClock};
 use crate::crds;
 use crate::faults::Faults;
@@ -154,7 +154,7 @@ impl Host {
         };
         for (plan, id) in loaded.controllers.iter().zip(controllers) {
             for scope in primary_scopes(&loaded.grant) {
-                self.shared.cluster.want(&plan.spec.primary, scope, Depth::Whole);
+                self.shared.cluster.want(&plan.spec.primary, scope, primary_depth(&plan.spec));
             }
             // The caches may have them already, for another plugin.
             self.shared.consider_all(id, &Trigger::Loaded, |_| true);

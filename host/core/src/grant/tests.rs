@@ -157,14 +157,16 @@ fn a_secret_is_seen_and_written_only_where_it_is_named() {
     let grant = Grant::new(&manifest(&["Secret get,list,apply,publish"]), None, None);
     let unnamed =
         |verb: &str| format!("may not {verb} Secret a/x: the plugin's manifest does not name that Secret");
+    let unchosen =
+        |verb: &str| format!("may not {verb} Secret a/x: the operator's grant does not name that Secret");
     asks(
         &grant,
         &[
-            ("get Secret a/x", &unnamed("get")),
+            ("get Secret a/x", &unchosen("get")),
             ("list Secret ns=a", "may not list Secret in a: the plugin's manifest does not name that Secret"),
         ],
     );
-    acts(&grant, &Action::Apply(body("Secret", "a/x", "")), &unnamed("apply"));
+    acts(&grant, &Action::Apply(body("Secret", "a/x", "")), &unchosen("apply"));
     for (names, answer) in
         [("x", "yes"), ("*-login,x*", "yes"), ("y", &unnamed("get")), ("*", &unnamed("get"))]
     {
@@ -177,9 +179,37 @@ fn a_secret_is_seen_and_written_only_where_it_is_named() {
         &grant,
         &[("get Secret a/x", "may not get Secret a/x: the operator's grant does not name that Secret")],
     );
+    // A manifest that names none leaves it to the operator, who may choose by names or by namespaces.
+    for (operator, namespaces, answer) in [
+        (None, Some("a"), "yes".to_owned()),
+        (Some("Secret get x"), None, "yes".to_owned()),
+        (
+            Some("Secret get *"),
+            Some("a"),
+            "may not get Secret a/x: the operator's grant does not name that Secret".to_owned(),
+        ),
+        (Some("Secret get"), Some("*"), unchosen("get")),
+        (None, Some("*"), unchosen("get")),
+    ] {
+        let namespaces = namespaces.map(|name| [name.to_owned()]);
+        let operator = operator.map(|words| permissions(&[words]));
+        let grant = Grant::new(
+            &manifest(&["Secret get"]),
+            operator.as_deref(),
+            namespaces.as_ref().map(|names| names.as_slice()),
+        );
+        asks(&grant, &[("get Secret a/x", &answer)]);
+    }
     // A Secret of another group is no Secret.
     let grant = Grant::new(&manifest(&["Secret.example.org get"]), None, None);
     asks(&grant, &[("get Secret.example.org a/x", "yes")]);
+}
+
+#[test]
+fn a_finalizer_of_a_secret_needs_no_name_as_its_content_is_not_shown() {
+    let grant = Grant::new(&manifest(&["Secret finalize"]), None, None);
+    let object = ObjectRef::new(Gvk::new("", "v1", "Secret"), Some("a"), "x");
+    acts(&grant, &Action::AddFinalizer(Finalizer { object, name: "example.org/x".into() }), "yes");
 }
 
 #[test]

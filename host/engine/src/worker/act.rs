@@ -16,7 +16,7 @@ use evenkeel_core::target::ActionTarget;
 use super::look::{Look, Stop};
 use super::prune::deletion;
 use super::world::{Sight, Standing};
-use crate::answers::want_object;
+use crate::answers::{action_depth, is_secret, want_object};
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
 
@@ -86,11 +86,12 @@ impl Look<'_> {
             if !is_watched(target.action()) {
                 continue;
             }
-            want_object(&self.shared.cluster, &self.taken.loaded.grant, object);
-            match self.standing(object) {
+            let depth = action_depth(target.action());
+            want_object(&self.shared.cluster, &self.taken.loaded.grant, object, depth);
+            match self.standing(object, depth) {
                 Standing::Known(sight) => irreversible |= is_irreversible(target, sight.current.as_deref()),
                 Standing::Unserved => {}
-                Standing::Unknown => return Err(Stop::Wait(need(object))),
+                Standing::Unknown => return Err(Stop::Wait(need(object, depth))),
             }
         }
         let named: BTreeSet<ObjectRef> =
@@ -116,9 +117,9 @@ impl Look<'_> {
         self.note_dependencies(&[]);
     }
 
-    fn standing(&self, object: &ObjectRef) -> Standing {
+    fn standing(&self, object: &ObjectRef, depth: Depth) -> Standing {
         let primary = (&self.taken.object, self.primary.as_deref(), &self.taken.plan().view);
-        self.written.standing(&self.shared.cluster, object, primary, &self.answered)
+        self.written.standing(&self.shared.cluster, (object, depth), primary, &self.answered)
     }
 
     /// Carries out one action.
@@ -169,11 +170,12 @@ impl Look<'_> {
     async fn write(&mut self, target: &ActionTarget<'_>) -> Result<(Option<Verdict>, Outcome), Stop> {
         let action = target.action();
         let Some(object) = target.object() else { return Ok((None, Ok(None))) };
+        let depth = action_depth(action);
         let current = if is_watched(action) {
-            match self.standing(object) {
+            match self.standing(object, depth) {
                 Standing::Known(sight) if must_run_again(action, &sight) => return Err(Stop::Stale),
                 Standing::Known(sight) => sight.current,
-                Standing::Unknown => return Err(Stop::Wait(need(object))),
+                Standing::Unknown => return Err(Stop::Wait(need(object, depth))),
                 Standing::Unserved => {
                     let message = format!("{} is not served by the API server", object.gvk);
                     return Ok((None, Err(Failure::new(FailureKind::NotFound, message))));
@@ -186,7 +188,7 @@ impl Look<'_> {
         let outcome = match &verdict {
             Verdict::Skip(_) => {
                 self.counted.skipped += 1;
-                Ok(current.map(|object| Arc::clone(object.json())))
+                Ok(current.and_then(|object| shown(action, &object)))
             }
             Verdict::Fail(failure) => Err(failure.clone()),
             // What is not for the API server never comes here.
@@ -206,7 +208,7 @@ impl Look<'_> {
         if matches!(write, Write::Apply { .. }) {
             self.shared.state().note_applier(self.taken.key, object, action);
         }
-        Ok(new.map(|object| Arc::clone(object.json())))
+        Ok(new.and_then(|object| shown(action, &object)))
     }
 
     fn strike(&self, action: &Action) -> Fate {
@@ -247,9 +249,17 @@ impl Look<'_> {
     }
 }
 
+/// What the plugin gets to see of an object that it wrote. A Secret whose finalizers it may change is not one that it may read.
+fn shown(action: &Action, object: &CachedObject) -> Option<Json> {
+    match action {
+        Action::AddFinalizer(it) | Action::RemoveFinalizer(it) if is_secret(&it.object.gvk) => None,
+        _ => Some(Arc::clone(object.json())),
+    }
+}
+
 /// The watch that knows of an object.
-pub(super) fn need(object: &ObjectRef) -> Box<Need> {
-    Box::new(Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth: Depth::Whole })
+pub(super) fn need(object: &ObjectRef, depth: Depth) -> Box<Need> {
+    Box::new(Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth })
 }
 
 /// Whether the host watches what the action is about, so that it knows how it stands before it acts.

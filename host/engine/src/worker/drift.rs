@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::act::need;
 use super::look::{Look, Stop};
+use crate::answers::action_depth;
 use crate::keys::{Kept, Memo};
 
 /// Looks at everything that the remembered conclusion applied, and repairs what drifted.
@@ -48,11 +49,12 @@ async fn prune(look: &mut Look<'_>, memo: &Memo) -> Result<(), Stop> {
 
 /// The action that repairs what an earlier one left behind; none where it is as it was left.
 fn drifted(look: &Look<'_>, kept: &Kept) -> Result<Option<Action>, Stop> {
-    let current = match look.shared.cluster.get(&kept.object) {
+    let depth = action_depth(&kept.action);
+    let current = match look.shared.cluster.get_at(&kept.object, depth) {
         Lookup::Found(current) => Some(current),
         Lookup::Absent => None,
         Lookup::Unserved => return Ok(None),
-        Lookup::NotSynced => return Err(Stop::Wait(need(&kept.object))),
+        Lookup::NotSynced => return Err(Stop::Wait(need(&kept.object, depth))),
     };
     let revision = current.as_ref().map(|current| current.head().resource_version.clone());
     // Held for a moment only, and by one pass of this key at a time.

@@ -4,13 +4,16 @@ use evenkeel_core::contract::{GetQuery, Query};
 use evenkeel_core::memo::AnswerHash;
 
 use super::look::{Look, Stop};
-use crate::answers::{Answered, look};
+use crate::answers::{Answered, is_secret, look};
 
 impl Look<'_> {
     /// Holds the evidence of this pass against the API server. What turned out newer is in the cache afterwards.
     pub(super) async fn check_evidence(&self, more: Vec<Query>) -> Result<(), Stop> {
         let mut queries = more;
-        queries.push(Query::Get(GetQuery { object: self.taken.object.clone(), view: vec![] }));
+        let spec = &self.taken.plan().spec;
+        // Of a Secret no more is read than is watched.
+        let view = if is_secret(&spec.primary) { spec.view.clone() } else { vec![] };
+        queries.push(Query::Get(GetQuery { object: self.taken.object.clone(), view }));
         let asked = self.answered.iter().map(|answered| answered.query.query());
         queries.extend(asked.filter(|query| matches!(query, Query::Get(_) | Query::List(_))).cloned());
         // Whether the caches were behind does not matter; whether the answers are the same does.

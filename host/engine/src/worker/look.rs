@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::act::need;
 use super::world::Written;
 use super::{Close, Concluded, Counted, Ended, Failed, Waiting, drift};
-use crate::answers::{Answered, Seen, look, want};
+use crate::answers::{Answered, Seen, look, primary_depth, want};
 use crate::keys::Kept;
 use crate::limits::PASSES_BEFORE_RELEARNING;
 use crate::notes::Notes;
@@ -163,10 +163,11 @@ impl<'a> Look<'a> {
 
     /// The primary as the caches show it now.
     pub(super) fn look_for_primary(&self) -> Result<Option<Arc<CachedObject>>, Box<Need>> {
-        match self.shared.cluster.get(&self.taken.object) {
+        let depth = primary_depth(&self.taken.plan().spec);
+        match self.shared.cluster.get_at(&self.taken.object, depth) {
             Lookup::Found(primary) => Ok(Some(primary)),
             Lookup::Absent => Ok(None),
-            Lookup::Unserved | Lookup::NotSynced => Err(need(&self.taken.object)),
+            Lookup::Unserved | Lookup::NotSynced => Err(need(&self.taken.object, depth)),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Cluster, Lookup};
+use evenkeel_cluster::{Cluster, Depth, Lookup};
 use evenkeel_core::contract::{ObjectRef, Query};
 use evenkeel_core::memo::AnswerHash;
 use evenkeel_core::object::CachedObject;
@@ -43,11 +43,11 @@ impl Written {
     pub(super) fn standing(
         &self,
         cluster: &Cluster,
-        object: &ObjectRef,
+        (object, depth): (&ObjectRef, Depth),
         primary: (&ObjectRef, Option<&CachedObject>, &View),
         answered: &[Answered],
     ) -> Standing {
-        let current = match cluster.get(object) {
+        let current = match cluster.get_at(object, depth) {
             Lookup::Found(current) => Some(current),
             Lookup::Absent => None,
             Lookup::Unserved => return Standing::Unserved,
