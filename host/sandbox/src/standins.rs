@@ -6,6 +6,7 @@
 //!
 //! [`start`] runs stages against an API by ordinary requests, with tokio's time only, so that paused time works.
 
+mod agenda;
 mod client;
 mod engine;
 mod stages;

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use super::agenda::Agenda;
 use super::client::{Service, request};
 use super::stages::{Condition, KindRef, Other, Stages, Step, Subject, Test};
 use super::template::Template;
@@ -64,9 +65,11 @@ struct Engine {
     stages: Stages,
     clock: Clock,
     plurals: BTreeMap<KindRef, String>,
+    kinds: BTreeSet<KindRef>,
     objects: BTreeMap<Id, Value>,
-    /// What each object waits for: the stage, and when.
-    waiting: BTreeMap<Id, (usize, Instant)>,
+    /// Who looks at an object from another namespace, be it there or not.
+    onlookers: BTreeMap<Id, BTreeSet<Id>>,
+    waiting: Agenda<Id>,
     /// The stage that was carried out last and how things looked then: it is not repeated on the same view.
     done: BTreeMap<Id, (usize, Value)>,
 }
@@ -74,9 +77,9 @@ struct Engine {
 async fn run(service: Arc<dyn Service>, stages: Stages, clock: Clock) {
     let (sender, mut changes) = mpsc::channel(CHANGES_MAX);
     let mut watches = tokio::task::JoinSet::new();
-    let kinds: BTreeSet<KindRef> = stages.kinds();
-    for kind in kinds {
-        watches.spawn(watch(service.clone(), kind, sender.clone()));
+    let kinds = stages.kinds();
+    for kind in &kinds {
+        watches.spawn(watch(service.clone(), kind.clone(), sender.clone()));
     }
     drop(sender);
     let mut engine = Engine {
@@ -84,12 +87,14 @@ async fn run(service: Arc<dyn Service>, stages: Stages, clock: Clock) {
         stages,
         clock,
         plurals: BTreeMap::new(),
+        kinds,
         objects: BTreeMap::new(),
-        waiting: BTreeMap::new(),
+        onlookers: BTreeMap::new(),
+        waiting: Agenda::default(),
         done: BTreeMap::new(),
     };
     loop {
-        let due = engine.waiting.iter().map(|(id, (_, at))| (*at, id.clone())).min();
+        let due = engine.waiting.next().cloned();
         tokio::select! {
             // Changes first: a stage that no longer fits is not carried out.
             biased;
@@ -206,40 +211,86 @@ impl Engine {
     fn take(&mut self, change: Change) {
         match change {
             Change::All(kind, objects) => {
+                let mut concerned: BTreeSet<Id> = self.objects.keys().cloned().collect();
                 self.objects.retain(|id, _| id.0 != kind);
                 self.objects.extend(objects.into_iter().map(|object| (id_of(&kind, &object), object)));
+                concerned.extend(self.objects.keys().cloned());
+                self.choose(concerned);
             }
             Change::Now(kind, object) => {
-                self.objects.insert(id_of(&kind, &object), object);
+                let id = id_of(&kind, &object);
+                self.objects.insert(id.clone(), object);
+                self.choose(self.concerned_by(id));
             }
             Change::Gone(kind, object) => {
-                self.objects.remove(&id_of(&kind, &object));
+                let id = id_of(&kind, &object);
+                self.objects.remove(&id);
+                self.choose(self.concerned_by(id));
             }
         }
-        self.choose();
     }
 
-    /// Finds the stage that each object waits for. A stage that it waited for already goes on from then.
-    fn choose(&mut self) {
+    /// Whose stage may be another one since this object changed: its own, its neighbours', its onlookers'.
+    fn concerned_by(&self, id: Id) -> BTreeSet<Id> {
+        let mut concerned = self.onlookers.get(&id).cloned().unwrap_or_default();
+        concerned.extend(self.neighbours(&id.1).map(|(neighbour, _)| neighbour.clone()));
+        concerned.insert(id);
+        concerned
+    }
+
+    /// All objects of a namespace.
+    fn neighbours(&self, namespace: &str) -> impl Iterator<Item = (&Id, &Value)> {
+        self.kinds.iter().flat_map(move |kind| {
+            let from = (kind.clone(), namespace.to_owned(), String::new());
+            self.objects.range(from..).take_while(move |(id, _)| id.0 == *kind && id.1 == namespace)
+        })
+    }
+
+    /// Finds the stage that each of these objects waits for. A stage that it waited for already goes on from then.
+    fn choose(&mut self, concerned: BTreeSet<Id>) {
         let now = Instant::now();
-        let mut waiting = BTreeMap::new();
-        for (id, object) in &self.objects {
-            let Some(index) = self.fitting(id, object) else { continue };
-            let Some(stage) = self.stages.stages.get(index).filter(|stage| !stage.next.is_empty()) else {
+        for id in concerned {
+            let Some(object) = self.objects.get(&id) else {
+                self.waiting.remove(&id);
+                self.done.remove(&id);
+                self.onlookers.retain(|_, onlookers| {
+                    onlookers.remove(&id);
+                    !onlookers.is_empty()
+                });
                 continue;
             };
-            if self.done.get(id).is_some_and(|(done, view)| *done == index && *view == self.view(id)) {
-                continue;
+            let (stage, elsewhere) = (self.next_stage(&id, object), self.elsewhere(&id, object));
+            for seen in elsewhere {
+                self.onlookers.entry(seen).or_default().insert(id.clone());
             }
-            let at = match self.waiting.get(id) {
-                Some((same, at)) if *same == index => *at,
-                _ => now + stage.after,
-            };
-            waiting.insert(id.clone(), (index, at));
+            match (stage, self.waiting.get(&id)) {
+                (Some((stage, _)), Some((same, _))) if same == stage => {}
+                (Some((stage, after)), _) => self.waiting.set(&id, stage, now + after),
+                (None, _) => drop(self.waiting.remove(&id)),
+            }
         }
-        self.waiting = waiting;
-        let objects = &self.objects;
-        self.done.retain(|id, _| objects.contains_key(id));
+    }
+
+    /// The stage that an object waits for, and how long; none where it waits for nothing or has just done so.
+    fn next_stage(&self, id: &Id, object: &Value) -> Option<(usize, Duration)> {
+        let index = self.fitting(id, object)?;
+        let stage = self.stages.stages.get(index).filter(|stage| !stage.next.is_empty())?;
+        let done = self.done.get(id).is_some_and(|(done, view)| *done == index && *view == self.view(id));
+        (!done).then_some((index, stage.after))
+    }
+
+    /// The objects of other namespaces that an object's stages look at.
+    fn elsewhere(&self, id: &Id, object: &Value) -> Vec<Id> {
+        let now = (self.clock)();
+        let stages = self.stages.stages.iter().filter(|stage| stage.kind == id.0);
+        let others = stages.flat_map(|stage| &stage.when).filter_map(|condition| condition.of.as_ref());
+        others
+            .filter(|other| other.namespace.is_some())
+            .filter_map(|other| {
+                let (namespace, name) = self.place(other, object, now)?;
+                (namespace != id.1).then(|| (other.kind.clone(), namespace, name))
+            })
+            .collect()
     }
 
     fn fitting(&self, id: &Id, object: &Value) -> Option<usize> {
@@ -251,12 +302,8 @@ impl Engine {
 
     /// What decides about an object: itself and its namespace's other objects that stages look at.
     fn view(&self, id: &Id) -> Value {
-        let others = self
-            .objects
-            .iter()
-            .filter(|(other, _)| other.1 == id.1)
-            .map(|(_, object)| json!([object["metadata"]["uid"], object["metadata"]["resourceVersion"]]));
-        Value::Array(others.collect())
+        let seen = |object: &Value| json!([object["metadata"]["uid"], object["metadata"]["resourceVersion"]]);
+        Value::Array(self.neighbours(&id.1).map(|(_, object)| seen(object)).collect())
     }
 
     fn holds(&self, condition: &Condition, object: &Value) -> bool {
@@ -297,7 +344,7 @@ impl Engine {
 
     /// Carries out the stage that an object waits for.
     async fn carry_out(&mut self, id: &Id) {
-        let Some((index, _)) = self.waiting.remove(id) else { return };
+        let Some(index) = self.waiting.remove(id) else { return };
         let (Some(object), Some(stage)) =
             (self.objects.get(id).cloned(), self.stages.stages.get(index).cloned())
         else {

@@ -140,6 +140,29 @@ async fn a_volumes_claim_is_made_and_bound() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_clone_waits_for_an_image_in_another_namespace() {
+    let world = World::new().await;
+    let mut clone = volume("none");
+    clone["spec"]["source"] = json!({"pvc": {"namespace": "kube-public", "name": "image"}});
+    world.post(VOLUMES, &clone).await;
+    let (path, fields) = (format!("{VOLUMES}/disk"), ["/status/phase"]);
+    let mut story = vec![world.story(&path, &fields, 5).await];
+    let image = json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "image"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    world.post("/api/v1/namespaces/kube-public/persistentvolumeclaims", &image).await;
+    story.push(world.story(&path, &fields, 5).await);
+    expect![[r#"
+        0s "Pending"
+        5s "Pending"
+        6s "CloneScheduled"
+        8s "CloneInProgress""#]].assert_eq(&story.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_machine_waits_for_its_disk_starts_stops_and_goes() {
     let world = World::new().await;
     world.post(MACHINES, &machine("none")).await;
