@@ -13,6 +13,8 @@ pub mod deps;
 pub mod fingerprint;
 pub mod grant;
 pub mod guest;
+pub mod labels;
+pub mod lease;
 pub mod limits;
 pub mod manifest;
 pub mod memo;

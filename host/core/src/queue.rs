@@ -35,6 +35,8 @@ pub struct Queue<K, T> {
     serial: u64,
     ready_count: usize,
     processing: usize,
+    /// How often a key was put in line, a lane; one that stands in line already is not counted again.
+    adds: BTreeMap<u64, u64>,
     /// Pops in a row of the most urgent priority while another waited.
     streak: u32,
 }
@@ -87,6 +89,7 @@ impl<K, T> Queue<K, T> {
             serial: 0,
             ready_count: 0,
             processing: 0,
+            adds: BTreeMap::new(),
             streak: 0,
         }
     }
@@ -112,6 +115,7 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
             }
             None => {
                 slot.waiting = Some(Waiting { trigger, priority, place: (!at_work).then_some(serial) });
+                *self.adds.entry((self.lane)(&key)).or_default() += 1;
                 if at_work {
                     return;
                 }
@@ -138,8 +142,13 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
 
     /// The next key to run, with what put it there. It is at work until [`Queue::done`].
     pub fn pop(&mut self, now: Duration) -> Option<(K, T)> {
+        self.pop_unless(now, |_| false)
+    }
+
+    /// The next key to run of the lanes that are not shut.
+    pub fn pop_unless(&mut self, now: Duration, shut: impl Fn(u64) -> bool) -> Option<(K, T)> {
         self.ripen(now);
-        let (priority, lane) = self.next_turn()?;
+        let (priority, lane) = self.next_turn(&shut)?;
         let lanes = self.ready.get_mut(&priority)?;
         lanes.last = lane;
         let (key, _) = lanes.lanes.get_mut(&lane)?.pop_front()?;
@@ -201,6 +210,25 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
         Sizes { ready: self.ready_count, delayed: self.delayed.len(), processing: self.processing }
     }
 
+    /// How each lane stands that ever had a key; looks at every key in the queue.
+    pub fn lanes(&self) -> BTreeMap<u64, LaneSizes> {
+        let mut lanes: BTreeMap<u64, LaneSizes> = BTreeMap::new();
+        for (lane, adds) in &self.adds {
+            lanes.entry(*lane).or_default().adds = *adds;
+        }
+        for (key, slot) in &self.slots {
+            let sizes = lanes.entry((self.lane)(key)).or_default();
+            sizes.ready += usize::from(slot.waiting.is_some());
+            sizes.delayed += usize::from(slot.delayed.is_some());
+        }
+        lanes
+    }
+
+    /// The lane's keys are all taken out, and none will come again.
+    pub fn forget_lane(&mut self, lane: u64) {
+        self.adds.remove(&lane);
+    }
+
     /// Moves what is due into line.
     fn ripen(&mut self, now: Duration) {
         while let Some(entry) = self.delayed.first_entry() {
@@ -223,10 +251,10 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
 
     /// The most urgent priority that has a key in line, and its next lane; now and then the next priority, so that none
     /// starves.
-    fn next_turn(&mut self) -> Option<(Priority, u64)> {
+    fn next_turn(&mut self, shut: &impl Fn(u64) -> bool) -> Option<(Priority, u64)> {
         let mut waiting = Vec::with_capacity(PRIORITIES.len());
         for priority in PRIORITIES {
-            waiting.extend(self.next_lane(priority).map(|lane| (priority, lane)));
+            waiting.extend(self.next_lane(priority, shut).map(|lane| (priority, lane)));
         }
         let mut waiting = waiting.into_iter();
         let first = waiting.next()?;
@@ -242,13 +270,13 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
         Some(first)
     }
 
-    /// The first lane after the last one that has a key in line. Drops places on the way that were given up for a more
+    /// The first lane after the last one that has a key in line and is not shut. Drops places on the way that were given up for a more
     /// urgent one, or taken out, and lanes that are empty.
-    fn next_lane(&mut self, priority: Priority) -> Option<u64> {
+    fn next_lane(&mut self, priority: Priority, shut: &impl Fn(u64) -> bool) -> Option<u64> {
         let Lanes { lanes, last } = self.ready.get_mut(&priority)?;
         loop {
-            let next = lanes.range(last.saturating_add(1)..).next().or_else(|| lanes.iter().next());
-            let lane = *next?.0;
+            let in_turn = lanes.range(last.saturating_add(1)..).chain(lanes.range(..=*last));
+            let lane = in_turn.map(|(lane, _)| *lane).find(|lane| !shut(*lane))?;
             let line = lanes.get_mut(&lane)?;
             while let Some((key, place)) = line.front() {
                 let waiting = self.slots.get(key).and_then(|slot| slot.waiting.as_ref());
@@ -287,6 +315,17 @@ pub struct Sizes {
     pub delayed: usize,
     /// Keys at work.
     pub processing: usize,
+}
+
+/// How full a lane is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneSizes {
+    /// Keys in line, those that wait for the end of their own pass included.
+    pub ready: usize,
+    /// Keys that wait for their time.
+    pub delayed: usize,
+    /// How often a key was put in line so far.
+    pub adds: u64,
 }
 
 #[cfg(test)]
@@ -365,6 +404,48 @@ mod tests {
         }
         let order: Vec<_> = std::iter::from_fn(|| queue.pop(secs(0))).map(|(key, ())| key).collect();
         assert_eq!(order, [100, 200, 300, 101, 201, 102, 103]);
+    }
+
+    #[test]
+    fn a_lane_tells_who_stands_in_it_and_how_many_came() {
+        let mut queue: Queue<u32, ()> = Queue::with_lanes(|key| u64::from(key / 100));
+        for key in [100, 100, 101, 200] {
+            queue.add(key, (), Priority::Change);
+        }
+        queue.add_at(102, (), Priority::Retry, secs(5));
+        assert_eq!(queue.pop(secs(0)).map(|(key, ())| key), Some(100));
+        queue.add(100, (), Priority::Change); // Once more, after the pass under way.
+        let lanes = queue.lanes();
+        assert_eq!(lanes[&1], LaneSizes { ready: 2, delayed: 1, adds: 3 });
+        assert_eq!(lanes[&2], LaneSizes { ready: 1, delayed: 0, adds: 1 });
+        assert_eq!(queue.pop(secs(5)).map(|(key, ())| key), Some(200));
+        assert_eq!(
+            queue.lanes()[&1],
+            LaneSizes { ready: 3, delayed: 0, adds: 4 },
+            "it became due, and is counted then"
+        );
+        queue.remove(&200);
+        queue.forget_lane(2);
+        assert_eq!(queue.lanes().get(&2).map(|lane| lane.adds), Some(0));
+    }
+
+    #[test]
+    fn a_lane_that_is_shut_is_passed_over_and_keeps_its_place() {
+        let mut queue: Queue<u32, ()> = Queue::with_lanes(|key| u64::from(key / 100));
+        for (key, priority) in [
+            (100, Priority::Change),
+            (101, Priority::Change),
+            (200, Priority::Resync),
+            (102, Priority::Resync),
+        ] {
+            queue.add(key, (), priority);
+        }
+        let shut = |lane: u64| lane == 1;
+        assert_eq!(queue.pop_unless(secs(0), shut), Some((200, ())));
+        assert_eq!(queue.pop_unless(secs(0), shut), None);
+        assert!(queue.is_ready(secs(0)), "the others only wait");
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop(secs(0))).map(|(key, ())| key).collect();
+        assert_eq!(order, [100, 101, 102]);
     }
 
     #[test]
