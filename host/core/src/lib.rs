@@ -13,7 +13,6 @@ pub mod deps;
 pub mod fingerprint;
 pub mod grant;
 pub mod guest;
-pub mod labels;
 pub mod lease;
 pub mod limits;
 pub mod manifest;
