@@ -1,0 +1,223 @@
+//! From a Machine without a VM to one that waits for its Node.
+
+use std::time::Duration;
+
+use evenkeel_sdk::{Conclusion, Meta, Pass, Stop, act};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::Node as CoreNode;
+use serde_json::json;
+
+use super::content::Content;
+use super::driver::{Call, Class, DriverError, Outcome, Vm};
+use super::gate::{self, Refusal};
+use super::status::{Draft, Operation, State};
+use crate::config::Config;
+use crate::duration::GoDuration;
+use crate::kinds::{Machine, Named};
+use crate::names;
+
+/// Upstream's medium retry: a VM that has no name yet is asked about again.
+const NAMELESS_RETRY: Duration = Duration::from_secs(180);
+/// How long a machine may take to join unless it says otherwise.
+pub(super) const CREATION_TIMEOUT: GoDuration = GoDuration::seconds(20 * 60);
+
+/// Find the machine's VM, or have one made.
+pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conclusion, Stop> {
+    let now = pass.clock();
+    let content = Content::read(pass, machine)?;
+    let now = now.read()?;
+    let content = match gate::may_have_vm(machine, content.as_ref(), config) {
+        Ok(content) => content,
+        Err(refusal) => return refuse(pass, machine, config, &refusal, now),
+    };
+    let making = Making { pass, machine, config, now, call: Call::of(machine, content) };
+    match making.call.status(pass)? {
+        Outcome::Done(vm) => making.adopt(vm, false),
+        Outcome::Failed(error) if matches!(error.class(), Class::NotFound | Class::Unimplemented) => {
+            if machine.spec.provider_id.is_empty() {
+                making.make()
+            } else {
+                making.adopt(known(machine), false)
+            }
+        }
+        Outcome::Failed(error) => Ok(making.failed(&error)),
+    }
+}
+
+/// What the machine itself says of its VM.
+fn known(machine: &Machine) -> Vm {
+    Vm {
+        provider_id: machine.spec.provider_id.clone(),
+        node_name: machine.node().unwrap_or_default().to_owned(),
+        ..Vm::default()
+    }
+}
+
+/// Says why there is no VM. What only a change of the input can help fails the pass as invalid.
+fn refuse(
+    pass: &Pass,
+    machine: &Machine,
+    config: &Config,
+    refusal: &Refusal,
+    now: Timestamp,
+) -> Result<Conclusion, Stop> {
+    let mut draft = Draft::over(machine, now);
+    draft.operation(Operation::Create, State::Failed, "", &refusal.message());
+    let status = draft.into_action();
+    if refusal.is_invalid() {
+        pass.perform(vec![status])?;
+        return Err(Stop::invalid(refusal.message()));
+    }
+    let mut end = Conclusion::new().with(status);
+    end.extend(refusal.actions(machine));
+    Ok(match refusal.again_after(config) {
+        Some(wait) => end.requeue_after(wait),
+        None => end,
+    })
+}
+
+/// A VM in the making.
+struct Making<'a> {
+    pass: &'a Pass,
+    machine: &'a Machine,
+    config: &'a Config,
+    now: Timestamp,
+    call: Call<'a>,
+}
+
+impl Making<'_> {
+    fn make(&self) -> Result<Conclusion, Stop> {
+        let vm = match self.call.create(self.pass)? {
+            Outcome::Done(vm) => vm,
+            Outcome::Failed(error) => return Ok(self.failed(&error)),
+        };
+        if self.config.nodes && !vm.node_name.is_empty() && vm.node_name != self.machine.name() {
+            // A VM that joins under the name of a Node that is there would inherit the identity of a dead one.
+            let stale = self.pass.get::<Meta<CoreNode>>(vm.node_name.as_str()).read()?;
+            if stale.is_some() {
+                return self.give_up_stale(&vm.node_name);
+            }
+        }
+        self.adopt(vm, true)
+    }
+
+    fn give_up_stale(&self, node: &str) -> Result<Conclusion, Stop> {
+        if let Outcome::Failed(error) = self.call.delete(self.pass)?
+            && error.class() != Class::NotFound
+        {
+            return Ok(self.failed(&error));
+        }
+        let mut draft = Draft::over(self.machine, self.now);
+        draft.phase("Failed", false);
+        let message = format!("VM uses an old node object: Node {node} was there before the VM");
+        draft.operation(Operation::Create, State::Failed, "", &message);
+        Ok(Conclusion::from(draft.into_action()).requeue_after(self.config.long_retry.0))
+    }
+
+    /// Takes the VM for the machine's own, and has it initialised where that is due.
+    fn adopt(&self, vm: Vm, made: bool) -> Result<Conclusion, Stop> {
+        if vm.provider_id.is_empty() || (vm.node_name.is_empty() && self.config.nodes) {
+            let mut draft = Draft::over(self.machine, self.now);
+            let message = "the VM has no name yet: it is asked about again";
+            draft.operation(Operation::Create, State::Processing, "", message);
+            return Ok(Conclusion::from(draft.into_action()).requeue_after(NAMELESS_RETRY));
+        }
+        let attempt = self.attempt();
+        if made || vm.uninitialized {
+            match self.call.initialize(self.pass, attempt)? {
+                Outcome::Done(_) => {}
+                Outcome::Failed(error) if error.class() == Class::Unimplemented => {}
+                Outcome::Failed(error) => {
+                    let end = self.failed(&error).requeue_after(self.config.short_retry.0);
+                    return Ok(end.with(self.owned(&vm, attempt.saturating_add(1))));
+                }
+            }
+        }
+        let mut draft = Draft::over(self.machine, self.now);
+        draft.last_known_state(vm.last_known_state.clone());
+        if self.config.nodes {
+            draft.phase("Pending", true);
+            let message = format!("Creating machine {} on the provider", self.machine.name());
+            draft.operation(Operation::Create, State::Processing, "", &message);
+        } else {
+            draft.phase("Available", false);
+            let message = format!("Created machine {} on the provider", self.machine.name());
+            draft.operation(Operation::Create, State::Successful, "", &message);
+            draft.fields().addresses.clone_from(&vm.addresses);
+        }
+        // What binds the machine to its VM first: should the rest be lost, it is found again.
+        Ok(Conclusion::new()
+            .with(self.owned(&vm, attempt))
+            .with(draft.into_action())
+            .requeue_after(self.config.short_retry.0))
+    }
+
+    fn attempt(&self) -> u32 {
+        self.machine.annotation(names::INITIALIZE_ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    /// The fields of the Machine itself that are this controller's.
+    fn owned(&self, vm: &Vm, attempt: u32) -> act::Applying {
+        owned(self.machine, &vm.provider_id, &vm.node_name, attempt)
+    }
+
+    fn failed(&self, error: &DriverError) -> Conclusion {
+        let (short, long) = (self.config.short_retry.0, self.config.long_retry.0);
+        let mut draft = Draft::over(self.machine, self.now);
+        let left = time_left(self.machine, self.now);
+        draft.phase(if left.is_zero() { "Failed" } else { "CrashLoopBackOff" }, false);
+        draft.operation(Operation::Create, State::Failed, &error.code, &error.description());
+        match (&error.last_known_state, error.keeps_state()) {
+            (Some(state), _) => draft.last_known_state(state.clone()),
+            (None, true) => {}
+            (None, false) => draft.last_known_state(String::new()),
+        }
+        let mut wait = error.again_after(short, long);
+        if !left.is_zero() {
+            wait = wait.min(left);
+        }
+        Conclusion::from(draft.into_action()).requeue_after(wait)
+    }
+}
+
+/// The fields of the Machine itself that are this controller's: its link to VM and Node. They are applied in every pass that
+/// knows them, as what is left out would be taken away.
+pub(super) fn owned(machine: &Machine, provider_id: &str, node: &str, attempt: u32) -> act::Applying {
+    let mut annotations = json!({names::PRIORITY: priority(machine)});
+    if attempt > 0 {
+        annotations[names::INITIALIZE_ATTEMPT] = attempt.to_string().into();
+    }
+    let mut metadata = json!({
+        "namespace": machine.namespace(),
+        "name": machine.name(),
+        "annotations": annotations,
+    });
+    if !node.is_empty() {
+        metadata["labels"] = json!({names::NODE_LABEL: node});
+    }
+    act::apply(&json!({
+        "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
+        "kind": "Machine",
+        "metadata": metadata,
+        "spec": {"providerID": provider_id},
+    }))
+    .force()
+}
+
+/// The priority that somebody chose stays.
+fn priority(machine: &Machine) -> &str {
+    machine.annotation(names::PRIORITY).unwrap_or(names::PRIORITY_DEFAULT)
+}
+
+/// How much of the machine's creation timeout is left.
+pub(super) fn time_left(machine: &Machine, now: Timestamp) -> Duration {
+    let timeout = machine.spec.creation_timeout.unwrap_or(CREATION_TIMEOUT).0;
+    let Some(created) = &machine.metadata.creation_timestamp else { return timeout };
+    until(created.0, timeout, now)
+}
+
+/// How long it is until `since + timeout`; nothing once that is past.
+pub(super) fn until(since: Timestamp, timeout: Duration, now: Timestamp) -> Duration {
+    let passed = now.duration_since(since).max(SignedDuration::ZERO).unsigned_abs();
+    timeout.saturating_sub(passed)
+}

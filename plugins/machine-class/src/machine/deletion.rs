@@ -1,0 +1,260 @@
+//! A Machine that goes: its Node emptied, its VM deleted, its Node deleted, itself released.
+//!
+//! All of it needs the class' content and its Secrets, but no finalizer on the class, and no class that stays. Each pass goes
+//! as far as it can; `lastOperation.description` begins with the step that is due, in upstream's words.
+
+use std::time::Duration;
+
+use evenkeel_sdk::{Action, Conclusion, Pass, Stop, act};
+use jiff::Timestamp;
+
+use super::content::Content;
+use super::creation::until;
+use super::drain::{self, Attachment, Budget, Pod};
+use super::driver::{self, Call, Class, DriverError, Outcome};
+use super::status::{Draft, Operation, State};
+use super::{health, node};
+use crate::config::Config;
+use crate::duration::GoDuration;
+use crate::kinds::{Machine, Named, Node};
+use crate::names;
+use crate::words::listed;
+
+/// How long Pods are waited for unless the machine says otherwise.
+const DRAIN_TIMEOUT: GoDuration = GoDuration::seconds(2 * 3600);
+/// Upstream's retry while the VM's state cannot be had.
+const STATUS_RETRY: Duration = Duration::from_secs(180);
+
+const GETTING_STATUS: &str = "Machine deletion process initiated. Getting VM Status";
+const DRAIN: &str = "Initiate node drain";
+const DETACH: &str = "Delete Volume Attachments";
+const DELETE_VM: &str = "Initiate VM deletion";
+
+/// Take the machine's Node and VM away, and release the machine.
+pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conclusion, Stop> {
+    if !machine.bears(names::FINALIZER) {
+        // Others hold it.
+        return Ok(Conclusion::new());
+    }
+    let now = pass.clock();
+    let content = Content::read(pass, machine)?;
+    let going = Going { pass, machine, config, now: now.read()? };
+    match &content {
+        None => going.without_class(),
+        Some(content) if !content.missing_secrets.is_empty() => Ok(going.without_secrets(content)),
+        Some(content) => going.go(content),
+    }
+}
+
+/// A machine on its way out.
+struct Going<'a> {
+    pass: &'a Pass,
+    machine: &'a Machine,
+    config: &'a Config,
+    now: Timestamp,
+}
+
+impl Going<'_> {
+    /// Nobody can tell how to delete the VM. One that never was needs nobody; another one is held until the class is back, or
+    /// somebody takes the VM upon them.
+    fn without_class(&self) -> Result<Conclusion, Stop> {
+        let provider_id = &self.machine.spec.provider_id;
+        let class = &self.machine.spec.class.name;
+        if provider_id.is_empty() && self.machine.phase().is_empty() {
+            match driver::known_operations(self.pass, self.machine)? {
+                Ok(known) if !known.iter().any(|key| key.starts_with("create/")) => return self.release(),
+                Ok(_) => {}
+                Err(failure) => {
+                    let message = format!(
+                        "MachineClass {class} does not exist, and the provider cannot tell whether there is a VM: {}",
+                        failure.message
+                    );
+                    return Ok(self.held(names::CLASS_MISSING, &message));
+                }
+            }
+        }
+        let abandoned = self.machine.annotation(names::ABANDON_VM);
+        if !provider_id.is_empty() && abandoned == Some(provider_id) {
+            let message =
+                format!("VM {provider_id} is left to its fate: annotation {} says so", names::ABANDON_VM);
+            let warning = act::warning(self.machine.reference(), names::VM_ABANDONED, message);
+            let mut end = Conclusion::new().with(warning);
+            end.extend(self.release()?.actions().iter().cloned());
+            return Ok(end);
+        }
+        let vm = if provider_id.is_empty() { "a VM that may exist" } else { provider_id };
+        let message = format!("MachineClass {class} does not exist: without it {vm} cannot be deleted");
+        Ok(self.held(names::CLASS_MISSING, &message))
+    }
+
+    fn without_secrets(&self, content: &Content) -> Conclusion {
+        let message = format!(
+            "Secret {} does not exist: without it the VM cannot be deleted",
+            content.missing_secrets.join(" and ")
+        );
+        self.held(names::SECRET_MISSING, &message)
+    }
+
+    /// Says why nothing can be done, and looks again at growing intervals: what is missing runs the pass when it appears.
+    fn held(&self, reason: &str, message: &str) -> Conclusion {
+        let last = &self.machine.status.last_operation;
+        let since = last.last_update_time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
+        let mut draft = Draft::over(self.machine, self.now);
+        if !self.machine.phase().is_empty() {
+            // One without a phase was never begun: it stays to be seen as that.
+            draft.phase("Terminating", false);
+        }
+        draft.operation(Operation::Delete, State::Failed, "", message);
+        let waited = match since {
+            Some(since) if last.description == message => self.now.duration_since(since).unsigned_abs(),
+            _ => Duration::ZERO,
+        };
+        let wait =
+            waited.clamp(self.config.short_retry.0, self.config.long_retry.0.max(self.config.short_retry.0));
+        Conclusion::new()
+            .with(draft.into_action())
+            .with(act::warning(self.machine.reference(), reason, message))
+            .requeue_after(wait)
+    }
+
+    fn go(&self, content: &Content) -> Result<Conclusion, Stop> {
+        let call = Call::of(self.machine, content);
+        if self.machine.phase() != "Terminating" {
+            let mut draft = self.draft();
+            draft.operation(Operation::Delete, State::Processing, "", GETTING_STATUS);
+            self.pass.perform(vec![draft.into_action()])?;
+        }
+        let node_name = match call.status(self.pass)? {
+            Outcome::Done(vm) => vm.node_name,
+            Outcome::Failed(error) => match error.class() {
+                // Leftovers of a VM that is gone are looked for all the same.
+                Class::NotFound | Class::Unimplemented => String::new(),
+                Class::Transient => return Ok(self.stuck(GETTING_STATUS, &error, self.config.short_retry.0)),
+                Class::Exhausted | Class::Invalid | Class::Denied | Class::Other => {
+                    return Ok(self.stuck(GETTING_STATUS, &error, STATUS_RETRY));
+                }
+            },
+        };
+        let node = self.node(&node_name)?;
+        if let Some(node) = &node
+            && let Some(wait) = self.empty(node)?
+        {
+            return Ok(wait);
+        }
+        match call.delete(self.pass)? {
+            Outcome::Done(_) => {}
+            Outcome::Failed(error) if error.class() == Class::NotFound => {}
+            Outcome::Failed(error) => {
+                let wait = match error.class() {
+                    Class::Transient => self.config.short_retry.0,
+                    _ => self.config.long_retry.0,
+                };
+                return Ok(self.stuck(DELETE_VM, &error, wait));
+            }
+        }
+        Ok(self.end(node.as_ref()))
+    }
+
+    /// The machine's Node: by the label, by the Node's own link back, or by what the driver says.
+    fn node(&self, told: &str) -> Result<Option<Node>, Stop> {
+        if !self.config.nodes {
+            return Ok(None);
+        }
+        let link = format!("{}={}", names::MACHINE_NAME_LABEL, self.machine.name());
+        let node = match self.machine.node() {
+            Some(name) => self.pass.get::<Node>(name).read()?,
+            None => {
+                let linked = self.pass.list::<Node>().labels(&link).read()?.into_iter().next();
+                if linked.is_none() && !told.is_empty() {
+                    self.pass.get::<Node>(told).read()?
+                } else {
+                    linked
+                }
+            }
+        };
+        Ok(node.filter(|node| node.annotation(names::NOT_MANAGED).is_none()))
+    }
+
+    /// Empties the Node; none once it is, otherwise what is to be done meanwhile.
+    fn empty(&self, node: &Node) -> Result<Option<Conclusion>, Stop> {
+        let pods = self.pass.list::<Pod>().field("/spec/nodeName", node.name()).ask();
+        let budgets = self.pass.list::<Budget>().ask();
+        let force = self.is_forced(node);
+        let plan = drain::plan(&pods.read()?, &budgets.read()?, force);
+        let cordon = || {
+            act::apply(&serde_json::json!({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name()},
+                "spec": {"unschedulable": true},
+            }))
+            .force()
+        };
+        let again = self.config.short_retry.0;
+        if !plan.is_done() {
+            let mut waits = plan.kept.clone();
+            waits.extend(plan.leaving.iter().cloned());
+            let waits =
+                if waits.is_empty() { String::new() } else { format!(": {} still there", listed(&waits)) };
+            let mut end = Conclusion::new().with(cordon()).with(self.step(&format!("{DRAIN}{waits}")));
+            end.extend(plan.evict);
+            return Ok(Some(end.requeue_after(again)));
+        }
+        if force {
+            // Nobody detaches them in an orderly way any more.
+            let attached = self.pass.list::<Attachment>().field("/spec/nodeName", node.name()).read()?;
+            if !attached.is_empty() {
+                let mut end = Conclusion::new().with(cordon()).with(self.step(DETACH));
+                end.extend(attached.iter().filter_map(Attachment::deletion));
+                return Ok(Some(end.requeue_after(again)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the Pods' budgets count no longer.
+    fn is_forced(&self, node: &Node) -> bool {
+        let label = self.machine.label(names::FORCE_LABEL);
+        let asked = label.is_some_and(|value| matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"));
+        let timeout = self.machine.spec.drain_timeout.unwrap_or(DRAIN_TIMEOUT).0;
+        let since = self.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+        let late = since.is_some_and(|since| until(since, timeout, self.now).is_zero());
+        asked || late || health::is_beyond_hope(&node.status.conditions, self.now)
+    }
+
+    /// The last step: the VM is gone.
+    fn end(&self, node: Option<&Node>) -> Conclusion {
+        let mut end = Conclusion::new();
+        if let Some(node) = node {
+            end.extend(node::remove(node));
+        }
+        end.with(act::remove_finalizer(self.machine.reference(), names::FINALIZER))
+    }
+
+    /// Lets a machine go whose VM is nobody's business here.
+    fn release(&self) -> Result<Conclusion, Stop> {
+        let node = self.node("")?;
+        Ok(self.end(node.as_ref()))
+    }
+
+    fn draft(&self) -> Draft<'_> {
+        let mut draft = Draft::over(self.machine, self.now);
+        draft.phase("Terminating", false);
+        draft
+    }
+
+    fn step(&self, description: &str) -> Action {
+        let mut draft = self.draft();
+        draft.operation(Operation::Delete, State::Processing, "", description);
+        draft.into_action()
+    }
+
+    /// A step that the driver failed.
+    fn stuck(&self, step: &str, error: &DriverError, wait: Duration) -> Conclusion {
+        let mut draft = self.draft();
+        let message = format!("{step}. {}", error.description());
+        draft.operation(Operation::Delete, State::Failed, &error.code, &message);
+        if let Some(state) = &error.last_known_state {
+            draft.last_known_state(state.clone());
+        }
+        Conclusion::from(draft.into_action()).requeue_after(wait)
+    }
+}

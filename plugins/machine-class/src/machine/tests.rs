@@ -1,0 +1,1 @@
+//! The machine flow, pass by pass.
