@@ -28,7 +28,8 @@ impl WriteError {
             | RestError::Connection(_)
             | RestError::TooLarge { .. }
             | RestError::Decode(_)
-            | RestError::Request(_) => String::new(),
+            | RestError::Request(_)
+            | RestError::NotLeading { .. } => String::new(),
         };
         WriteError { failure: failure(gvk, doing, manager, error), code: error.code(), reason }
     }
@@ -40,7 +41,9 @@ pub(crate) fn failure(gvk: &Gvk, doing: &str, manager: Option<&str>, error: &Res
         RestError::Status { code, status, retry_after } => {
             (kind_of(*code, status), why(gvk, *code, manager, status), *retry_after)
         }
-        RestError::Timeout { .. } | RestError::Connection(_) => (FailureKind::Transient, chain(error), None),
+        RestError::Timeout { .. } | RestError::Connection(_) | RestError::NotLeading { .. } => {
+            (FailureKind::Transient, chain(error), None)
+        }
         RestError::TooLarge { .. } | RestError::Decode(_) => (FailureKind::Transient, chain(error), None),
         RestError::Request(_) => (FailureKind::Invalid, chain(error), None),
     };

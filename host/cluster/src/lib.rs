@@ -9,7 +9,9 @@
 
 mod cache;
 mod discovery;
+pub mod election;
 mod failure;
+mod fence;
 mod health;
 mod kinds;
 pub mod limits;
@@ -34,6 +36,7 @@ use tokio::sync::mpsc;
 pub use self::cache::{KindStats, ListLookup, Lookup};
 pub use self::discovery::Served;
 pub use self::failure::WriteError;
+pub use self::fence::Fence;
 pub use self::health::{ClusterHealth, ClusterStats, WatchHealth};
 pub use self::rest::{RequestObserver, RequestReport, RestError, Status, StatusCause, StatusDetails};
 pub use self::scope::{Depth, Need, Scope};
@@ -69,6 +72,8 @@ pub struct ClusterOptions {
     pub feed_changes_max: usize,
     /// Told of every request.
     pub on_request: Option<RequestObserver>,
+    /// Lets writes through; none where this host is the only one that acts.
+    pub fence: Option<Arc<Fence>>,
 }
 
 impl ClusterOptions {
@@ -85,6 +90,7 @@ impl ClusterOptions {
             stall_after: Duration::from_secs(150),
             feed_changes_max: limits::FEED_CHANGES_MAX,
             on_request: None,
+            fence: None,
         }
     }
 }

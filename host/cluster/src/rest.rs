@@ -13,6 +13,7 @@ use kube::client::Body;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 
+use crate::fence::Fence;
 use crate::limits;
 
 /// Plain JSON.
@@ -58,6 +59,12 @@ pub enum RestError {
     /// The request cannot be written down.
     #[error("the request is not valid")]
     Request(#[source] http::Error),
+    /// Another host may act now, so that this one does not write.
+    #[error("this host does not hold the Lease{}", if *begun { ": the write was given up on its way" } else { "" })]
+    NotLeading {
+        /// Whether it may have been done all the same.
+        begun: bool,
+    },
 }
 
 fn reason(status: &Status) -> String {
@@ -73,7 +80,8 @@ impl RestError {
             | RestError::Connection(_)
             | RestError::TooLarge { .. }
             | RestError::Decode(_)
-            | RestError::Request(_) => None,
+            | RestError::Request(_)
+            | RestError::NotLeading { .. } => None,
         }
     }
 }
@@ -164,6 +172,11 @@ impl Call {
         self
     }
 
+    /// Whether it changes something at the API server.
+    fn writes(&self) -> bool {
+        !matches!(self.verb, "get" | "list" | "watch")
+    }
+
     fn request(self) -> Result<Request<Body>, RestError> {
         let mut uri = self.path;
         for (position, (name, value)) in self.query.iter().enumerate() {
@@ -203,12 +216,20 @@ pub(crate) struct Rest {
     client: kube::Client,
     within: Duration,
     observer: Option<RequestObserver>,
+    /// In front of every write.
+    fence: Option<Arc<Fence>>,
     counts: Mutex<BTreeMap<(&'static str, u16), u64>>,
 }
 
 impl Rest {
     pub(crate) fn new(client: kube::Client, within: Duration, observer: Option<RequestObserver>) -> Self {
-        Rest { client, within, observer, counts: Mutex::new(BTreeMap::new()) }
+        Rest { client, within, observer, fence: None, counts: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Sends writes for as long only as this is open.
+    pub(crate) fn behind(mut self, fence: Option<Arc<Fence>>) -> Self {
+        self.fence = fence;
+        self
     }
 
     /// Requests so far by verb and status code, 0 where no answer came.
@@ -219,8 +240,15 @@ impl Rest {
     /// Sends it and reads the answer whole.
     pub(crate) async fn text(&self, call: Call) -> Result<String, RestError> {
         let within = self.within;
-        match timeout(within, self.text_unlimited(call)).await {
-            Ok(answer) => answer,
+        let Some(fence) = self.fence.as_ref().filter(|_| call.writes()) else {
+            let answer = timeout(within, self.text_unlimited(call)).await;
+            return answer.unwrap_or(Err(RestError::Timeout { within }));
+        };
+        let Some(allowed) = fence.allows() else { return Err(RestError::NotLeading { begun: false }) };
+        let within = within.min(allowed);
+        match timeout(within, fence.escort(self.text_unlimited(call))).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(RestError::NotLeading { begun: true }),
             Err(_) => Err(RestError::Timeout { within }),
         }
     }

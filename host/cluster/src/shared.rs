@@ -77,7 +77,8 @@ pub(crate) fn write<T>(cell: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 impl Shared {
     pub(crate) fn new(client: kube::Client, options: ClusterOptions) -> Self {
         Shared {
-            rest: Rest::new(client, options.request_timeout, options.on_request.clone()),
+            rest: Rest::new(client, options.request_timeout, options.on_request.clone())
+                .behind(options.fence.clone()),
             discovery: Discovery::new(),
             arrivals: Arrivals::default(),
             recorder: Recorder::default(),

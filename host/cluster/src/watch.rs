@@ -262,6 +262,7 @@ fn expired(error: &RestError) -> bool {
         | RestError::Connection(_)
         | RestError::TooLarge { .. }
         | RestError::Decode(_)
-        | RestError::Request(_) => false,
+        | RestError::Request(_)
+        | RestError::NotLeading { .. } => false,
     }
 }

@@ -173,6 +173,11 @@ impl Elector {
         (now < term.begin_before).then_some(term)
     }
 
+    /// Whether what it began while it might act may still end: nobody else was seen to hold the Lease since.
+    pub fn may_finish(&self) -> bool {
+        self.renewed.is_some()
+    }
+
     /// Who holds the Lease as far as is known; none where nobody does.
     pub fn holder(&self) -> Option<&str> {
         let (seen, _) = self.seen.as_ref()?;

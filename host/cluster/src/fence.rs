@@ -1,0 +1,165 @@
+//! Keeps a host from writing while another one may act.
+//!
+//! A process can be stopped at any point, for any time: between deciding to write and writing, too. So it is not enough
+//! to ask once who leads. Each write is let through the fence when it begins, and again before every step that it makes
+//! on its way out; it is given up when its time is over, so that nothing of it is left to be sent later.
+//!
+//! Two clocks are asked, and the more careful answer counts: tokio's stands still while the machine sleeps, the time of
+//! day may be set back.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use crate::Clock;
+use crate::rest::lock;
+
+/// Lets writes through for as long as a Lease allows; shut until it is opened.
+pub struct Fence {
+    clock: Clock,
+    open: Mutex<Option<Open>>,
+}
+
+/// For how long it is open, by both clocks.
+#[derive(Clone, Copy)]
+struct Open {
+    begin_before: (Instant, Timestamp),
+    end_by: (Instant, Timestamp),
+}
+
+impl std::fmt::Debug for Fence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fence").field("open", &self.is_open()).finish_non_exhaustive()
+    }
+}
+
+impl Fence {
+    /// One that is shut. The clock tells the time of day.
+    pub fn new(clock: Clock) -> Arc<Self> {
+        Arc::new(Self { clock, open: Mutex::new(None) })
+    }
+
+    /// Lets writes begin before the first time, and go on until the second, by tokio's clock.
+    pub fn open(&self, begin_before: Instant, end_by: Instant) {
+        let (now, today) = (Instant::now(), (self.clock)());
+        let both = |at: Instant| {
+            let from_now = SignedDuration::try_from(at.saturating_duration_since(now)).unwrap_or_default();
+            (at, today.saturating_add(from_now).unwrap_or(today))
+        };
+        *lock(&self.open) = Some(Open { begin_before: both(begin_before), end_by: both(end_by) });
+    }
+
+    /// Lets nothing through any more; what is on its way is given up.
+    pub fn shut(&self) {
+        *lock(&self.open) = None;
+    }
+
+    /// Whether a write may begin now.
+    pub fn is_open(&self) -> bool {
+        self.is_before(|open| open.begin_before)
+    }
+
+    /// How long a write that begins now may take; none where it may not begin.
+    pub(crate) fn allows(&self) -> Option<Duration> {
+        let open = (*lock(&self.open))?;
+        self.is_open().then(|| open.end_by.0.saturating_duration_since(Instant::now()))
+    }
+
+    fn is_before(&self, end: impl Fn(&Open) -> (Instant, Timestamp)) -> bool {
+        let Some(open) = *lock(&self.open) else { return false };
+        let (by_timer, by_day) = end(&open);
+        Instant::now() < by_timer && (self.clock)() < by_day
+    }
+
+    /// Goes on with a write for as long as it may go on; none where it had to be given up.
+    pub(crate) async fn escort<T>(&self, write: impl Future<Output = T>) -> Option<T> {
+        let mut write = pin!(write);
+        std::future::poll_fn(|context| {
+            // Asked before each step: the process may have been stopped since the last one.
+            if !self.is_before(|open| open.end_by) {
+                return Poll::Ready(None);
+            }
+            write.as_mut().poll(context).map(Some)
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const fn secs(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    /// A fence, and a clock that shows how many seconds ago the day began.
+    fn fence() -> (Arc<Fence>, Arc<AtomicI64>) {
+        let day = Arc::new(AtomicI64::new(0));
+        let clock = Arc::clone(&day);
+        let clock = move || Timestamp::from_second(clock.load(Ordering::SeqCst)).unwrap_or_default();
+        (Fence::new(Arc::new(clock)), day)
+    }
+
+    fn open(fence: &Fence) {
+        fence.open(Instant::now() + secs(10), Instant::now() + secs(12));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_shut_until_it_is_opened_and_again_when_its_time_is_over() {
+        let (fence, _) = fence();
+        assert!(!fence.is_open());
+        open(&fence);
+        assert_eq!(fence.allows(), Some(secs(12)));
+        sleep(secs(9)).await;
+        assert_eq!(fence.allows(), Some(secs(3)));
+        sleep(secs(1)).await;
+        assert_eq!(fence.allows(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_machine_that_slept_finds_it_shut_although_its_timer_stood_still() {
+        let (fence, day) = fence();
+        open(&fence);
+        day.store(11, Ordering::SeqCst);
+        assert!(!fence.is_open());
+        // A clock that is set back opens nothing for longer.
+        day.store(-3600, Ordering::SeqCst);
+        sleep(secs(10)).await;
+        assert!(!fence.is_open());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_on_its_way_is_given_up_at_its_next_step() {
+        let (fence, day) = fence();
+        open(&fence);
+        let sent = AtomicI64::new(0);
+        let write = async {
+            sleep(secs(5)).await; // As for a token that has to be renewed.
+            sent.fetch_add(1, Ordering::SeqCst);
+        };
+        let slept = async {
+            sleep(secs(1)).await;
+            day.store(60, Ordering::SeqCst);
+        };
+        let (came, ()) = tokio::join!(fence.escort(write), slept);
+        assert_eq!((came, sent.into_inner()), (None, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_began_in_time_may_end_a_little_later() {
+        let (fence, _) = fence();
+        open(&fence);
+        sleep(secs(9)).await;
+        assert_eq!(fence.escort(sleep(secs(2))).await, Some(()));
+        assert_eq!(fence.escort(sleep(secs(2))).await, None);
+    }
+}
