@@ -2,15 +2,14 @@
 
 mod parse;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::canonical::canonical_text;
 use crate::contract::{Gvk, Json, ObjectRef};
 use crate::fingerprint::{Fingerprint, Hasher};
+use crate::labels::Labels;
 use crate::limits::VIEW_HASHES_PER_OBJECT_MAX;
 use crate::pointer::Pointer;
-use crate::selector::Labels;
 use crate::view::View;
 
 /// Why a text is no object.
@@ -142,7 +141,7 @@ impl CachedObject {
 
     /// Memory that it takes, about, in bytes.
     pub fn bytes(&self) -> usize {
-        let labels: usize = self.head.labels.iter().map(|(key, value)| key.len() + value.len() + 64).sum();
+        let labels = self.head.labels.bytes();
         let managed: usize = self.head.managed.iter().map(|m| m.manager.len() + m.fields.len() + 48).sum();
         let finalizers: usize = self.head.finalizers.iter().map(|name| name.len() + 16).sum();
         size_of::<Self>() + self.json.len() + labels + managed + finalizers + self.head.uid.len()
@@ -169,11 +168,6 @@ impl PartialEq for CachedObject {
 }
 
 impl Eq for CachedObject {}
-
-/// Labels from pairs of text.
-pub fn labels<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
-    pairs.into_iter().map(|(key, value)| (key.into(), value.into())).collect::<BTreeMap<_, _>>()
-}
 
 #[cfg(test)]
 mod tests {

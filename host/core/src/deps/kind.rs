@@ -111,8 +111,8 @@ impl KindIndex {
             take(self.owners.get(uid));
         }
         if !self.labels.is_empty() {
-            for (key, value) in &head.labels {
-                take(self.labels.get(&**key).and_then(|values| values.get(&**value)));
+            for (key, value) in head.labels.iter() {
+                take(self.labels.get(key).and_then(|values| values.get(value)));
             }
         }
         if let Some(namespace) = &head.namespace {

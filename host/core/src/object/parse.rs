@@ -1,8 +1,8 @@
 //! From the API server's text to a compact one: pieces are cut out and joined, no tree is built.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -18,18 +18,18 @@ use crate::pointer::Key;
 /// kubectl keeps a copy of the whole object here; it would wake everybody for nothing.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The fields of a JSON object in their order, each as its text.
-struct Fields<'j>(Vec<(Cow<'j, str>, &'j RawValue)>);
+/// The fields of a JSON object in their order, each as its text where nothing else is wanted.
+struct Fields<'j, V = &'j RawValue>(Vec<(Cow<'j, str>, V)>);
 
-impl<'de> Deserialize<'de> for Fields<'de> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Fields<'de, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields<'de>;
+        struct InOrder<V>(PhantomData<V>);
+        impl<'de, V: Deserialize<'de>> Visitor<'de> for InOrder<V> {
+            type Value = Fields<'de, V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::with_capacity(8);
                 while let Some(Key(key)) = map.next_key()? {
                     fields.push((key, map.next_value()?));
@@ -37,9 +37,13 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 Ok(Fields(fields))
             }
         }
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(InOrder(PhantomData))
     }
 }
+
+/// A text, borrowed where it has no escapes.
+#[derive(Deserialize)]
+struct Text<'j>(#[serde(borrow)] Cow<'j, str>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -64,7 +68,7 @@ struct ManagedEntry<'j> {
 }
 
 pub(super) fn parse(gvk: &Gvk, raw: &str) -> Result<(String, Head), ObjectError> {
-    let Fields(fields) = serde_json::from_str(raw).map_err(ObjectError::Json)?;
+    let Fields(fields): Fields<'_> = serde_json::from_str(raw).map_err(ObjectError::Json)?;
     let mut head = Head::default();
     let mut out = String::with_capacity(raw.len());
     out.push_str("{\"apiVersion\":");
@@ -93,7 +97,7 @@ pub(super) fn parse(gvk: &Gvk, raw: &str) -> Result<(String, Head), ObjectError>
 
 /// Reads the head and writes what plugins may see of it.
 fn metadata(raw: &str, head: &mut Head, out: &mut String) -> Result<(), serde_json::Error> {
-    let Fields(fields) = serde_json::from_str(raw)?;
+    let Fields(fields): Fields<'_> = serde_json::from_str(raw)?;
     out.push('{');
     let start = out.len();
     for (key, value) in fields {
@@ -119,8 +123,9 @@ fn metadata(raw: &str, head: &mut Head, out: &mut String) -> Result<(), serde_js
             }
             "name" => head.name = serde_json::from_str::<Cow<'_, str>>(text)?.into(),
             "labels" => {
-                let labels: Option<BTreeMap<Arc<str>, Arc<str>>> = serde_json::from_str(text)?;
-                head.labels = labels.unwrap_or_default();
+                let labels: Option<Fields<'_, Text<'_>>> = serde_json::from_str(text)?;
+                let pairs = labels.into_iter().flat_map(|Fields(labels)| labels);
+                head.labels = pairs.map(|(key, Text(value))| (key, value)).collect();
             }
             "ownerReferences" => head.controller_uid = controller(text)?,
             "deletionTimestamp" => head.deleting = text != "null",
@@ -143,7 +148,7 @@ fn metadata(raw: &str, head: &mut Head, out: &mut String) -> Result<(), serde_js
 
 /// Writes annotations without kubectl's; without any there is no field.
 fn annotations(raw: &str, out: &mut String, start: usize) -> Result<(), serde_json::Error> {
-    let Fields(mut fields) = serde_json::from_str(raw)?;
+    let Fields(mut fields): Fields<'_> = serde_json::from_str(raw)?;
     fields.retain(|(key, _)| key != LAST_APPLIED);
     if fields.is_empty() {
         return Ok(());

@@ -1,0 +1,125 @@
+//! The part of an object in which an action leaves its mark: a change outside it is no drift, and wakes nobody for it.
+//!
+//! Others write into what a plugin applied all the time: a machine's controller its status, a quota's controller what
+//! is used. Most of the host's events are of that kind.
+
+use serde_json::{Map, Value};
+
+use crate::contract::Action;
+use crate::limits::VIEW_POINTERS_MAX;
+use crate::target::ActionTarget;
+
+/// Metadata that names the object: nobody can change it.
+const NAMES: [&str; 3] = ["name", "namespace", "uid"];
+
+/// The view in which an action may drift; empty for the whole object.
+pub fn of(target: &ActionTarget<'_>) -> Vec<String> {
+    let parts = match target.action() {
+        Action::Apply(apply) | Action::ApplyStatus(apply) => applied(target.body(), apply.controlled),
+        Action::AddFinalizer(_) => Some(vec!["/metadata/finalizers".to_owned()]),
+        // Whether it is there at all is in every view, and so is which one it is.
+        Action::Delete(_) => Some(vec!["/metadata/uid".to_owned()]),
+        Action::Create(_)
+        | Action::RemoveFinalizer(_)
+        | Action::Patch(_)
+        | Action::Publish(_)
+        | Action::Enqueue(_)
+        | Action::External(_) => None,
+    };
+    parts.filter(|parts| parts.len() <= VIEW_POINTERS_MAX).unwrap_or_default()
+}
+
+fn applied(body: &Map<String, Value>, controlled: bool) -> Option<Vec<String>> {
+    let mut parts = Vec::new();
+    for (key, value) in body {
+        match (key.as_str(), value) {
+            ("apiVersion" | "kind", _) => {}
+            // The API server keeps it elsewhere.
+            ("stringData", _) => return None,
+            ("metadata", Value::Object(metadata)) => {
+                let marks = metadata.keys().filter(|key| !NAMES.contains(&key.as_str()));
+                parts.extend(marks.map(|key| format!("/metadata/{}", escaped(key))));
+            }
+            (key, _) => parts.push(format!("/{}", escaped(key))),
+        }
+    }
+    if controlled {
+        parts.push("/metadata/ownerReferences".to_owned());
+    }
+    // An object that is nothing but a name: all that can drift is whether it is there.
+    if parts.is_empty() {
+        parts.push("/metadata/uid".to_owned());
+    }
+    Some(parts)
+}
+
+/// A key as a JSON pointer writes it.
+fn escaped(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::{Expect, expect};
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::{Apply, Deletion, Finalizer, Patch, Propagation};
+    use crate::testing::reference;
+
+    fn check(action: Action, expect: Expect) {
+        let target = ActionTarget::of(&action).expect("a sound action");
+        expect.assert_eq(&of(&target).join(" "));
+    }
+
+    fn apply(object: Value, controlled: bool) -> Apply {
+        Apply { object: object.to_string().into(), force: false, controlled }
+    }
+
+    #[test]
+    fn an_apply_may_drift_in_what_it_says() {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b",
+            "labels": {"c": "d"}}, "spec": {}, "a/b~c": 1});
+        check(Action::Apply(apply(object, false)), expect!["/a~1b~0c /metadata/labels /spec"]);
+    }
+
+    #[test]
+    fn an_owner_is_a_mark_too() {
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {}});
+        check(Action::Apply(apply(object, true)), expect!["/data /metadata/ownerReferences"]);
+    }
+
+    #[test]
+    fn a_status_may_drift_in_the_status() {
+        let object =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"b": 1}});
+        check(Action::ApplyStatus(apply(object, false)), expect!["/status"]);
+    }
+
+    #[test]
+    fn what_the_api_server_moves_is_looked_for_everywhere() {
+        let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"b": "c"}});
+        check(Action::Apply(apply(object, false)), expect![""]);
+    }
+
+    #[test]
+    fn more_parts_than_a_view_takes_are_the_whole() {
+        let mut object = json!({"apiVersion": "v1", "kind": "Odd", "metadata": {"name": "a"}});
+        for number in 0..=VIEW_POINTERS_MAX {
+            object[format!("part{number}")] = json!(1);
+        }
+        check(Action::Apply(apply(object, false)), expect![""]);
+    }
+
+    #[test]
+    fn other_actions_leave_less() {
+        let object = || reference("Pod a/x");
+        let finalizer = Finalizer { object: object(), name: "example.org/hold".into() };
+        check(Action::AddFinalizer(finalizer), expect!["/metadata/finalizers"]);
+        let deletion = Deletion { object: object(), uid: None, propagation: Propagation::Background };
+        check(Action::Delete(deletion), expect!["/metadata/uid"]);
+        let nothing = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
+        check(Action::Apply(apply(nothing, false)), expect!["/metadata/uid"]);
+        check(Action::Patch(Patch { object: object(), merge: "{}".into() }), expect![""]);
+    }
+}
