@@ -1,9 +1,11 @@
 //! The API behind a TLS listener on loopback, with a kubeconfig for kubectl.
 
+mod door;
+
 use crate::sandbox::Sandbox;
-use crate::service::ApiService;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use door::Door;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
@@ -53,13 +55,19 @@ pub enum ListenError {
 }
 
 /// A running listener; dropping it ends it.
-#[derive(Debug)]
 pub struct Listening {
     /// The address that it is bound to.
     pub address: SocketAddr,
-    /// A kubeconfig, complete with the CA's certificate and a token.
+    /// A kubeconfig, complete with the CA's certificate and the token of this start, which opens everything.
     pub kubeconfig: String,
     stop: watch::Sender<bool>,
+}
+
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not the kubeconfig: the token is in it.
+        f.debug_struct("Listening").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl Listening {
@@ -97,7 +105,8 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 impl Sandbox {
-    /// Serves the API over TLS on loopback, under a CA made for it. Ends when the answer is dropped.
+    /// Serves the API over TLS on loopback, under a CA and a token made for this start: whoever does not show the token may
+    /// only ask after health and version. Ends when the answer is dropped.
     pub async fn serve(&self, options: ListenOptions) -> Result<Listening, ListenError> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
         let bind = |cause| ListenError::Bind { address, cause };
@@ -105,9 +114,10 @@ impl Sandbox {
         let address = listener.local_addr().map_err(bind)?;
         let identity = Identity::new().map_err(ListenError::Certificate)?;
         let acceptor = identity.acceptor().map_err(ListenError::Tls)?;
+        let token = door::token(&rustls::crypto::ring::default_provider()).map_err(ListenError::Tls)?;
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(accept(listener, acceptor, self.service(), stopped));
-        Ok(Listening { address, kubeconfig: kubeconfig(address, &identity.ca), stop })
+        tokio::spawn(accept(listener, acceptor, Door::new(self.service(), &token), stopped));
+        Ok(Listening { address, kubeconfig: kubeconfig(address, &identity.ca, &token), stop })
     }
 }
 
@@ -156,7 +166,7 @@ impl Identity {
 async fn accept(
     listener: TcpListener,
     acceptor: TlsAcceptor,
-    service: ApiService,
+    service: Door,
     mut stopped: watch::Receiver<bool>,
 ) {
     loop {
@@ -176,7 +186,7 @@ async fn accept(
 async fn connection(
     stream: TcpStream,
     acceptor: TlsAcceptor,
-    service: ApiService,
+    service: Door,
     mut stopped: watch::Receiver<bool>,
 ) {
     stream.set_nodelay(true).ok();
@@ -193,7 +203,7 @@ async fn connection(
     }
 }
 
-fn kubeconfig(address: SocketAddr, ca: &str) -> String {
+fn kubeconfig(address: SocketAddr, ca: &str, token: &str) -> String {
     let ca = STANDARD.encode(ca);
     format!(
         "apiVersion: v1\n\
@@ -206,7 +216,7 @@ fn kubeconfig(address: SocketAddr, ca: &str) -> String {
          users:\n\
          - name: admin\n  \
            user:\n    \
-             token: sandbox\n\
+             token: {token}\n\
          contexts:\n\
          - name: sandbox\n  \
            context:\n    \

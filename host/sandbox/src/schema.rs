@@ -32,6 +32,7 @@ mod validate;
 mod tests;
 
 pub use builtin::{builtin_groups, openapi_v3};
+pub use cel::Expression;
 pub use field_error::{Cause, ErrorKind, FieldError, aggregate};
 pub use merge::{ListKind, MergeType, PatchStrategy};
 pub use native::quantity::Quantity;

@@ -119,6 +119,7 @@ impl Watch {
             }
             let wake = if self.bookmarks { self.next_bookmark.min(self.ends) } else { self.ends };
             tokio::select! {
+                biased; // The same order in each run.
                 changed = self.signal.changed() => {
                     // The resource is no longer served.
                     self.closing = changed.is_err();

@@ -5,6 +5,7 @@
 
 mod checker;
 mod eval;
+mod expression;
 mod lexer;
 mod library;
 mod parser;
@@ -25,6 +26,7 @@ use super::field_error::FieldError;
 use super::path::{child, index};
 use super::structural::{Schema, flag};
 
+pub use expression::Expression;
 pub(crate) use validator::{Validator, check_default};
 
 /// Past this estimate a single rule is too expensive.

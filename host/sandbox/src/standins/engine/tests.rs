@@ -159,7 +159,8 @@ async fn a_clone_waits_for_an_image_in_another_namespace() {
         0s "Pending"
         5s "Pending"
         6s "CloneScheduled"
-        8s "CloneInProgress""#]].assert_eq(&story.join("\n"));
+        8s "CloneInProgress""#]]
+    .assert_eq(&story.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]
