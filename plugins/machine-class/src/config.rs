@@ -23,6 +23,9 @@ pub struct Config {
     /// some namespaces only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
+    /// Whether machines are looked after here; `true`. `false` leaves them to a machine controller of somebody else, and
+    /// classes and Secrets are held for it.
+    pub machines: bool,
     /// Whether the Nodes of the machines are in this cluster; `true`. Where they are not, a machine is Available as soon
     /// as it has a VM, and nothing is drained.
     pub nodes: bool,
@@ -50,6 +53,7 @@ impl Default for Config {
             guard_templates: false,
             create_on_deleting_class: false,
             namespaces: None,
+            machines: true,
             nodes: true,
         }
     }

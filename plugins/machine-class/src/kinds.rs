@@ -374,6 +374,7 @@ pub struct CurrentStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct LastOperation {
     /// For people; at deletion it begins with the step that is due.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// The driver's code, where it failed.
     #[serde(skip_serializing_if = "String::is_empty")]

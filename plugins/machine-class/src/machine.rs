@@ -37,6 +37,9 @@ pub const VIEW: &[&str] = &[
 pub fn reconcile(pass: &Pass) -> Result<Conclusion, Stop> {
     let Some(machine) = pass.primary::<Machine>()? else { return Ok(Conclusion::new()) };
     let config: Config = pass.config()?;
+    if !config.machines {
+        return Ok(Conclusion::new());
+    }
     if machine.is_deleting() {
         return deletion::reconcile(pass, &machine, &config);
     }
@@ -44,15 +47,15 @@ pub fn reconcile(pass: &Pass) -> Result<Conclusion, Stop> {
         // Before anything else, also on a machine that came with a VM: its change runs the next pass.
         return Ok(Conclusion::from(act::add_finalizer(pass.key().clone(), names::FINALIZER)));
     }
-    let has_begun = !machine.phase().is_empty();
     let needs_vm = match machine.phase() {
         "" | "CrashLoopBackOff" => true,
         // Its set replaces it.
         "Failed" => false,
         _ => machine.spec.provider_id.is_empty(),
     };
-    if needs_vm && !(has_begun && machine.node().is_some() && !machine.spec.provider_id.is_empty()) {
-        return creation::reconcile(pass, &machine, &config);
+    if needs_vm {
+        creation::reconcile(pass, &machine, &config)
+    } else {
+        live::reconcile(pass, &machine, &config)
     }
-    live::reconcile(pass, &machine, &config)
 }

@@ -172,10 +172,8 @@ impl Making<'_> {
             (None, true) => {}
             (None, false) => draft.last_known_state(String::new()),
         }
-        let mut wait = error.again_after(short, long);
-        if !left.is_zero() {
-            wait = wait.min(left);
-        }
+        // One that failed for good is not tried again: its set replaces it.
+        let wait = if left.is_zero() { long } else { error.again_after(short, long).min(left) };
         Conclusion::from(draft.into_action()).requeue_after(wait)
     }
 }
