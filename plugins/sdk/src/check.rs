@@ -34,6 +34,7 @@ use crate::{
 
 mod answer;
 mod print;
+mod provider;
 #[cfg(test)]
 mod tests;
 
@@ -51,6 +52,7 @@ pub struct Check {
     config: String,
     objects: Vec<Value>,
     unserved: Vec<Gvk>,
+    providers: provider::Script,
     last_failure: Option<FailedPass>,
 }
 
@@ -66,6 +68,7 @@ impl Check {
             config: "{}".to_owned(),
             objects: Vec::new(),
             unserved: Vec::new(),
+            providers: provider::Script::default(),
             last_failure: None,
         }
     }
@@ -116,6 +119,25 @@ impl Check {
         self
     }
 
+    /// A provider's answer, as YAML, to a question of this name whose arguments hold at least these. A later one counts
+    /// before an earlier one; a question that nothing matches is one to a provider that the host lacks.
+    pub fn answers(mut self, provider: &str, question: &str, arguments: &str, answer: &str) -> Self {
+        self.providers.answer(provider, question, arguments, answer);
+        self
+    }
+
+    /// What comes of a provider's operation of this name, as YAML. One that was not told of ends the check.
+    pub fn performs(mut self, provider: &str, operation: &str, outcome: &str) -> Self {
+        self.providers.perform(provider, operation, outcome);
+        self
+    }
+
+    /// What comes of such an operation where [`Check::performs`] says nothing of it.
+    pub fn performs_by_default(mut self, provider: &str, operation: &str, outcome: &str) -> Self {
+        self.providers.perform_by_default(provider, operation, outcome);
+        self
+    }
+
     /// The previous pass failed so many times in a row, with this action if there was one.
     pub fn failed(mut self, kind: FailureKind, message: &str, action: Option<Action>, count: u32) -> Self {
         let failure = Failure { kind, message: message.to_owned(), retry_after: None };
@@ -148,7 +170,10 @@ impl Check {
                 }
                 Step::Perform(actions) => {
                     performed.extend(actions.iter().cloned());
-                    let done = actions.into_iter().map(|action| Performed { action, outcome: Ok(None) });
+                    let done = actions.into_iter().map(|action| {
+                        let outcome = self.providers.outcome(&action);
+                        Performed { action, outcome }
+                    });
                     request.performed.extend(done);
                 }
                 Step::Finish(end) => {
@@ -192,10 +217,7 @@ impl Check {
                 Answer::Objects(found.into_iter().map(Value::to_string).collect())
             }
             Query::Clock => Answer::Time(self.now.clone()),
-            Query::External(_) => {
-                let message = "a check has no providers".to_owned();
-                Answer::External(Err(Failure { kind: FailureKind::NotFound, message, retry_after: None }))
-            }
+            Query::External(query) => Answer::External(self.providers.answer_to(query)),
         }
     }
 

@@ -36,7 +36,10 @@ pub(super) fn action(action: &Action, bodies: bool) -> String {
             format!("event {severity} {} about {about}: {}\n", event.reason, event.message)
         }
         Action::Enqueue(it) => format!("enqueue {} {}\n", it.controller, object_text(&it.object)),
-        Action::External(it) => format!("external {} of {} as {}\n", it.operation, it.provider, it.key),
+        Action::External(it) => {
+            let arguments = if bodies { format!("  {}\n", it.arguments) } else { String::new() };
+            format!("external {} of {} as {}\n{arguments}", it.operation, it.provider, it.key)
+        }
     }
 }
 

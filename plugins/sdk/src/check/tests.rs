@@ -21,8 +21,18 @@ crate::view!(Strict as Secret: "/data");
 
 impl Plugin for Shown {
     fn describe() -> Manifest {
-        let names =
-            ["batch", "one-by-one", "unserved", "served", "shape", "perform", "lists", "fails", "end"];
+        let names = [
+            "batch",
+            "one-by-one",
+            "unserved",
+            "served",
+            "shape",
+            "perform",
+            "lists",
+            "provider",
+            "fails",
+            "end",
+        ];
         let mut built = manifest("shown", "0.1.0", "").permit(permit::<ConfigMap>().read());
         for name in names {
             built = built.controller(controller::<Namespace>(name));
@@ -70,6 +80,17 @@ impl Plugin for Shown {
                 };
                 let text = format!("{} | {} | {}", names(labelled.read()?), names(controlled.read()?), names(matched.read()?));
                 Ok(end.with(act::normal(pass.key().clone(), "Found", text)))
+            }
+            "provider" => {
+                let vm = json!({"server": "vc", "vm": "vm-7"});
+                let power = match pass.external::<BTreeMap<String, String>>("vsphere", "vm", &vm).read()? {
+                    Ok(answer) => answer.into_values().collect::<String>(),
+                    Err(failure) => return Ok(end.with(act::warning(pass.key().clone(), "Mute", failure.message))),
+                };
+                let outcomes = pass.perform(vec![act::external("vsphere", "power-on", "key-1", &vm)])?;
+                let outcome = outcomes.into_iter().next().and_then(|outcome| outcome.ok().flatten());
+                let text = format!("{power}: {}", outcome.unwrap_or_default());
+                Ok(end.with(act::normal(pass.key().clone(), "Power", text)))
             }
             "fails" => Err(Stop::denied("no")),
             _ => Ok(end
@@ -187,6 +208,28 @@ fn a_list_holds_what_matches_every_condition() {
 }
 
 #[test]
+fn a_provider_says_what_it_was_told_and_the_later_word_counts() {
+    let asked =
+        || Check::of::<Shown>("provider").key("team").performs("vsphere", "power-on", "{result: task}");
+    let told = asked().answers("vsphere", "vm", "{vm: vm-7}", "{power: 'off'}").answers(
+        "vsphere",
+        "vm",
+        "{vm: vm-8}",
+        "{power: 'on'}",
+    );
+    expect![[r#"
+        first external power-on of vsphere as key-1
+          {"server":"vc","vm":"vm-7"}
+        event Normal Power about Namespace team: off: {"result":"task"}
+    "#]]
+    .assert_eq(&told.run().to_string());
+    expect![[r#"
+        event Warning Mute about Namespace team: no answer of vsphere is told for vm {"server":"vc","vm":"vm-7"}
+    "#]]
+    .assert_eq(&asked().run().to_string());
+}
+
+#[test]
 fn a_failure_ends_the_pass() {
     check(
         "fails",
@@ -215,6 +258,7 @@ fn a_conclusion_keeps_its_order_and_the_earliest_requeue() {
         event Warning Lines about Namespace team: one two
         enqueue batch Namespace team
         external clone of vsphere as key-1
+          {}
         prune Secret
         requeue after 1500ms
     "#]],
