@@ -1,0 +1,50 @@
+//! Providers on simulated far ends, by the names of those that they stand in for.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::provider::Provider;
+use crate::vsphere::simulated::VsphereTwin;
+
+/// A provider whose far end is simulated: on tokio's clock, and the same for the same seed.
+pub trait Twin: Provider {
+    /// Has something happen at the far end, such as a fault.
+    fn control(&self, command: &Value) -> Result<(), TwinError>;
+
+    /// Compares the far end with what is wanted of it: a sentence for each difference.
+    fn expect(&self, wanted: &Value) -> Result<(), Vec<String>>;
+
+    /// What must never be, and is: a sentence each.
+    fn invariants(&self) -> Vec<String>;
+}
+
+/// Why a twin does not do as it is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TwinError {
+    /// There is none for this provider.
+    #[error("no simulated {0:?}: there is one of vsphere")]
+    NoSuchTwin(String),
+    /// The configuration or the command is not understood.
+    #[error("{what}: {cause}")]
+    NotUnderstood {
+        /// Which part.
+        what: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+    /// It names something that is not there.
+    #[error("there is no {0}")]
+    Missing(String),
+}
+
+/// Makes the twin of a provider. Call it inside a tokio runtime.
+///
+/// # Errors
+/// If there is none for it, or the configuration is not understood.
+pub fn make(name: &str, config: &Value, seed: u64) -> Result<Arc<dyn Twin>, TwinError> {
+    match name {
+        "vsphere" => Ok(Arc::new(VsphereTwin::new(config, seed)?)),
+        other => Err(TwinError::NoSuchTwin(other.to_owned())),
+    }
+}

@@ -1,0 +1,262 @@
+//! A vCenter in this process: the far end of the provider's twin.
+//!
+//! It answers the methods that the host calls as a vCenter does, is held to vcsim by a differential test, runs on
+//! tokio's clock, and depends on nothing but its configuration, its seed and what it is told.
+
+mod collector;
+mod config;
+mod control;
+mod due;
+mod expect;
+mod faults;
+mod inventory;
+mod methods;
+mod state;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evenkeel_core::contract::{ExternalQuery, Json, Operation};
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::Vsphere;
+use super::credentials::Login;
+use super::data::Data;
+use super::limits::CallLimits;
+use super::vcenter::{Call, CallError, CallFuture, Vcenter};
+use crate::changes::Changes;
+use crate::provider::{Caller, Provider, ProviderFuture};
+use crate::twins::{Twin, TwinError};
+
+pub use self::config::{
+    DatastoreConfig, InventoryConfig, NicConfig, OperationName, ServerConfig, TaskConfig, TaskSeconds,
+    TwinConfig, VmConfig,
+};
+use self::control::Order;
+use self::expect::Wanted;
+use self::faults::Effect;
+use self::state::State;
+
+/// The vCenter that a twin has where none is configured.
+pub const DEFAULT_SERVER: &str = "vc.example.test";
+
+/// A simulated vCenter.
+pub struct Simulated {
+    shared: Arc<Shared>,
+    /// Ended with it.
+    _tasks: JoinSet<()>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// The version of the state, for whoever waits for the next.
+    version: watch::Sender<u64>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at or changes the state as it is now, and has whoever waits look.
+    fn with<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.lock();
+        state.advance(Instant::now());
+        let result = change(&mut state);
+        let version = state.version;
+        drop(state);
+        self.version.send_if_modified(|told| std::mem::replace(told, version) != version);
+        result
+    }
+
+    /// Has happen what is due, for ever.
+    async fn run(self: Arc<Self>) {
+        let mut version = self.version.subscribe();
+        loop {
+            let due = self.lock().next_due();
+            tokio::select! {
+                () = until(due) => self.with(|_| ()),
+                changed = version.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    async fn wait(&self, call: &Call) -> Result<Data, CallError> {
+        let seconds = call.parameters.get("options").and_then(|options| options.get("maxWaitSeconds"));
+        let seconds = seconds.and_then(Data::int).and_then(|seconds| u64::try_from(seconds).ok());
+        let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let mut version = self.version.subscribe();
+        loop {
+            version.borrow_and_update();
+            let updates = self.with(|state| {
+                // Without a session, or with waiting switched off, it ends as any other call does.
+                if !state.logged_in || !state.watches_work {
+                    return state.answer(call).map(Some);
+                }
+                state.updates(&call.target)
+            })?;
+            if let Some(updates) = updates {
+                return Ok(updates);
+            }
+            if seconds == Some(0) {
+                return Ok(methods::nothing());
+            }
+            tokio::select! {
+                changed = version.changed() => if changed.is_err() { return Ok(methods::nothing()) },
+                () = self::until(until) => return Ok(methods::nothing()),
+            }
+        }
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Simulated {
+    /// Starts it; call it inside a tokio runtime.
+    pub fn start(config: &ServerConfig, seed: u64) -> Self {
+        let state = Mutex::new(State::new(config, seed));
+        let shared = Arc::new(Shared { state, version: watch::Sender::default() });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(Arc::clone(&shared).run());
+        Self { shared, _tasks: tasks }
+    }
+
+    /// Has something happen, as [`Twin::control`].
+    ///
+    /// # Errors
+    /// If the command is not understood, or names something that is not there.
+    pub fn control(&self, command: &Value) -> Result<(), TwinError> {
+        let order = Order::parse(command)?;
+        self.shared.with(|state| state.obey(order.command))
+    }
+
+    /// Whether nothing is due, and everything that happened was told to whoever waits.
+    fn idle(&self) -> bool {
+        let state = self.shared.lock();
+        state.next_due().is_none_or(|due| due > Instant::now()) && state.all_told()
+    }
+}
+
+impl Vcenter for Simulated {
+    fn call<'a>(&'a self, call: &'a Call) -> CallFuture<'a> {
+        Box::pin(async move {
+            let fault = self.shared.with(|state| state.faults.of_call(call));
+            if let Some(fault) = fault {
+                if fault.effect == Effect::Written {
+                    // What it answers is what gets lost.
+                    let _ = self.shared.with(|state| state.answer(call));
+                }
+                return Err(fault.error());
+            }
+            match call.method {
+                "WaitForUpdatesEx" => self.shared.wait(call).await,
+                _ => Ok(self.shared.with(|state| state.answer(call))?),
+            }
+        })
+    }
+}
+
+/// The provider on simulated vCenters.
+pub struct VsphereTwin {
+    provider: Vsphere,
+    servers: BTreeMap<String, Arc<Simulated>>,
+}
+
+impl VsphereTwin {
+    /// From its configuration (see [`TwinConfig`]); call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// If the configuration is not understood.
+    pub fn new(config: &Value, seed: u64) -> Result<Self, TwinError> {
+        let config: TwinConfig = match config {
+            Value::Null => TwinConfig::default(),
+            config => serde_json::from_value(config.clone()).map_err(|cause| TwinError::NotUnderstood {
+                what: "the simulated vsphere".to_owned(),
+                cause: cause.to_string(),
+            })?,
+        };
+        let servers = config.servers.unwrap_or_else(|| {
+            let config = ServerConfig { ip_seconds: Some(10), ..ServerConfig::default() };
+            BTreeMap::from([(DEFAULT_SERVER.to_owned(), config)])
+        });
+        let login = Arc::new(Login { user: "simulated".to_owned(), password: "simulated".to_owned() });
+        let mut twin = Self { provider: Vsphere::new(), servers: BTreeMap::new() };
+        for ((name, config), number) in servers.into_iter().zip(0_u64..) {
+            let server = Arc::new(Simulated::start(&config, seed.wrapping_add(number)));
+            let far_end = Arc::<Simulated>::clone(&server);
+            twin.provider =
+                twin.provider.with(&name, far_end, Arc::<Login>::clone(&login), CallLimits::unpaced());
+            twin.servers.insert(name, server);
+        }
+        Ok(twin)
+    }
+
+    /// The provider itself.
+    pub fn provider(&self) -> &Vsphere {
+        &self.provider
+    }
+
+    fn server(&self, name: Option<&str>) -> Result<&Simulated, TwinError> {
+        let found = match name {
+            Some(name) => self.servers.get(name),
+            None if self.servers.len() == 1 => self.servers.values().next(),
+            None => return Err(TwinError::Missing("`server`, and there are several".to_owned())),
+        };
+        found.map(|server| &**server).ok_or_else(|| TwinError::Missing(format!("server {name:?}")))
+    }
+}
+
+impl Provider for VsphereTwin {
+    fn answer<'a>(&'a self, caller: &'a Caller, query: &'a ExternalQuery) -> ProviderFuture<'a, Json> {
+        self.provider.answer(caller, query)
+    }
+
+    fn perform<'a>(
+        &'a self,
+        caller: &'a Caller,
+        operation: &'a Operation,
+    ) -> ProviderFuture<'a, Option<Json>> {
+        self.provider.perform(caller, operation)
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        self.provider.changes()
+    }
+
+    fn forget(&self, query: &ExternalQuery) {
+        self.provider.forget(query);
+    }
+
+    fn idle(&self) -> bool {
+        self.provider.settled() && self.servers.values().all(|server| server.idle())
+    }
+}
+
+impl Twin for VsphereTwin {
+    fn control(&self, command: &Value) -> Result<(), TwinError> {
+        let order = Order::parse(command)?;
+        let server = self.server(order.server.as_deref())?;
+        server.shared.with(|state| state.obey(order.command))
+    }
+
+    fn expect(&self, wanted: &Value) -> Result<(), Vec<String>> {
+        let wanted: Wanted = serde_json::from_value(wanted.clone())
+            .map_err(|cause| vec![format!("what is expected of vsphere is not understood: {cause}")])?;
+        let server = self.server(wanted.server.as_deref()).map_err(|error| vec![error.to_string()])?;
+        let differences = server.shared.with(|state| state.differences(wanted));
+        if differences.is_empty() { Ok(()) } else { Err(differences) }
+    }
+
+    fn invariants(&self) -> Vec<String> {
+        self.servers.values().flat_map(|server| server.shared.lock().broken_invariants()).collect()
+    }
+}
