@@ -46,7 +46,7 @@ pub(crate) struct Report {
     pub(crate) state: WatchState,
     /// When anything last came from the API server, a bookmark included.
     pub(crate) heard: Option<Instant>,
-    /// It stood still and is being listed anew.
+    /// It stood still, and was listed anew, but no event or bookmark came since.
     pub(crate) stalled: bool,
     /// Why it waits.
     pub(crate) trouble: Option<Failure>,
@@ -96,6 +96,8 @@ pub(crate) struct Watch {
     report: Arc<Mutex<Report>>,
     /// Failures in a row.
     failures: u32,
+    /// The server told of its progress, so that silence means something.
+    bookmarks: bool,
     seed: u64,
 }
 
@@ -109,7 +111,7 @@ impl Watch {
     ) -> Self {
         let kind = shared.kind(&gvk);
         let seed = shared.options.seed ^ text_seed(&format!("{gvk} {scope}"));
-        Watch { shared, kind, gvk, scope, depth, report, failures: 0, seed }
+        Watch { shared, kind, gvk, scope, depth, report, failures: 0, bookmarks: false, seed }
     }
 
     /// Runs until its task is ended.
@@ -217,13 +219,18 @@ impl Watch {
         lock(&self.report).state = state;
     }
 
-    /// Something came: the watch is alive.
-    fn heard(&self) {
+    /// A request was answered. One that stood still may do so again: that it is answered is no sign of life.
+    fn connected(&self) {
         let mut report = lock(&self.report);
         report.heard = Some(Instant::now());
-        report.stalled = false;
         report.trouble = None;
         report.failing_since = None;
+    }
+
+    /// Something came on the line: the watch is alive.
+    fn heard(&self) {
+        self.connected();
+        lock(&self.report).stalled = false;
     }
 
     fn call(&self, verb: &'static str, path: &str, accept: &'static str) -> Call {

@@ -57,8 +57,6 @@ enum End {
 /// A connection under way.
 struct Connection {
     revision: String,
-    /// The server told of its progress, so that silence means something.
-    bookmarks: bool,
     /// Something came.
     heard: bool,
 }
@@ -68,10 +66,10 @@ impl Watch {
     pub(super) async fn follow(&mut self, path: String, revision: String) -> State {
         self.enter(WatchState::Following);
         lock(&self.report).connections += 1;
-        let mut connection = Connection { revision, bookmarks: false, heard: false };
+        let mut connection = Connection { revision, heard: false };
         let started = Instant::now();
         let end = self.connect(&path, &mut connection).await;
-        let Connection { revision, bookmarks: _, heard } = connection;
+        let Connection { revision, heard } = connection;
         if heard || started.elapsed() >= LONG {
             self.failures = 0;
         }
@@ -109,16 +107,20 @@ impl Watch {
             Err(error) if expired(&error) => return End::Expired,
             Err(error) => return End::Failed(error),
         };
-        self.heard();
+        self.connected();
         let mut lines = Lines::new(body);
         let over = started + lasting + GRACE;
         loop {
             let silent = Instant::now() + self.shared.options.stall_after;
-            let until = if connection.bookmarks { over.min(silent) } else { over };
+            let until = if self.bookmarks { over.min(silent) } else { over };
             let line = match timeout_at(until, lines.next()).await {
                 Err(_) => return End::Stalled,
                 Ok(Ok(Some(line))) => line,
-                Ok(Ok(None)) => return End::Closed,
+                Ok(Ok(None)) => {
+                    // It ended in order, so it was alive.
+                    self.heard();
+                    return End::Closed;
+                }
                 Ok(Err(error @ RestError::TooLarge { .. })) => return End::Failed(error),
                 Ok(Err(error)) => {
                     tracing::debug!(kind = %self.gvk, %error, "watch connection broke");
@@ -166,7 +168,7 @@ impl Watch {
             "BOOKMARK" => {
                 let Ok(bookmark) = serde_json::from_str::<Bookmark>(raw) else { return None };
                 connection.revision = bookmark.metadata.resource_version;
-                connection.bookmarks = true;
+                self.bookmarks = true;
                 write(&self.kind).reached(revision(&connection.revision));
             }
             "ERROR" => {

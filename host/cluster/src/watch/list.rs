@@ -36,7 +36,7 @@ impl Watch {
             Ok(revision) => {
                 self.failures = 0;
                 lock(&self.report).lists += 1;
-                self.heard();
+                self.connected();
                 self.shared.supersede(&self.gvk, &self.scope, self.depth);
                 self.shared.synced(&self.gvk, &self.scope).await;
                 State::Follow { path, revision }

@@ -1,5 +1,3 @@
-use std::sync::atomic::Ordering;
-
 use evenkeel_core::contract::{GetQuery, Query};
 use serde_json::json;
 
@@ -16,9 +14,7 @@ async fn deaf(objects: &[&str]) -> World {
         world.config_map(text).await;
     }
     world.watch("ConfigMap").await;
-    world.frozen.store(true, Ordering::SeqCst);
-    world.cut();
-    world.settle().await;
+    world.freeze();
     world
 }
 

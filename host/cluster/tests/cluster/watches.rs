@@ -1,4 +1,3 @@
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_cluster::{Depth, ListLookup, Lookup, Scope, WatchState};
@@ -50,14 +49,12 @@ async fn after_an_expired_watch_a_list_tells_what_was_missed_and_nothing_else() 
         world.config_map(text).await;
     }
     world.watch("ConfigMap").await;
-    world.frozen.store(true, Ordering::SeqCst);
-    world.cut();
-    world.settle().await;
+    world.freeze();
     world.config_map("default/a v=2").await;
     world.user("DELETE /api/v1/namespaces/default/configmaps/c", json!({})).await;
     world.config_map("default/d v=1").await;
     assert_eq!(world.settle().await, "", "a frozen watch tells nothing");
-    world.frozen.store(false, Ordering::SeqCst);
+    world.thaw();
     world.sandbox.cut_watches(&Cut { expire: true, ..Cut::default() });
     let told = world.pass(Duration::from_secs(600)).await;
     expect![[r#"
@@ -75,16 +72,59 @@ async fn a_watch_that_stands_still_is_listed_anew() {
     let mut world = World::new();
     world.config_map("default/x v=1").await;
     world.watch("ConfigMap").await;
-    world.frozen.store(true, Ordering::SeqCst);
-    world.cut();
-    world.settle().await;
+    world.freeze();
     world.config_map("default/x v=2").await;
-    world.frozen.store(false, Ordering::SeqCst);
+    world.thaw();
     // Nothing on the line says that it is dead: the time that a connection may last passes.
     let told = world.pass(Duration::from_secs(500)).await;
     assert_eq!(told, "~ ConfigMap default/x v=2\nsynced ConfigMap in all namespaces\n");
     assert_eq!(world.lists(), 2);
+    world.pass(Duration::from_secs(65)).await;
     assert!(world.cluster.health().complaints().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_told_of_its_progress_and_falls_silent_is_noticed_sooner() {
+    let mut world = World::new();
+    world.config_map("default/x v=1").await;
+    world.watch("ConfigMap").await;
+    world.pass(Duration::from_secs(65)).await;
+    world.freeze();
+    world.config_map("default/x v=2").await;
+    world.pass(Duration::from_secs(120)).await;
+    assert_eq!(world.lists(), 1, "a bookmark may be late");
+    let told = world.pass(Duration::from_secs(40)).await;
+    assert_eq!(told, "~ ConfigMap default/x v=2\nsynced ConfigMap in all namespaces\n");
+    assert_eq!(
+        world.cluster.health().complaints(),
+        ["watch of ConfigMap in all namespaces stands still"],
+        "as long as nothing came on the new line either"
+    );
+    world.thaw();
+    let told = world.pass(Duration::from_secs(300)).await;
+    assert_eq!(told, "synced ConfigMap in all namespaces\n", "the second dead line is noticed as soon");
+    assert!(world.cluster.health().complaints().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_the_last_handle_everything_ends() {
+    let mut world = World::new();
+    world.watch("ConfigMap").await;
+    world.watch("Thing.example.com").await;
+    assert!(world.drop_cluster().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reader_that_is_behind_holds_up_the_watch_and_loses_nothing() {
+    let mut world = World::with(|options| options.feed_changes_max = 2);
+    for number in 0..50 {
+        world.config_map(&format!("default/n{number} v=1")).await;
+    }
+    world.cluster.want(&gvk("ConfigMap"), Scope::All, Depth::Whole);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(world.cluster.unread(), 2);
+    assert_eq!(world.settle().await.lines().count(), 51);
+    assert_eq!(world.cluster.unread(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,27 +3,25 @@
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use evenkeel_cluster::{CacheEvent, Cluster, ClusterOptions, Depth, ListLookup, Lookup, Scope};
 use evenkeel_core::contract::{Gvk, ListQuery, ObjectRef};
 use evenkeel_core::object::CachedObject;
 use evenkeel_sandbox::{ApiBody, Cut, Fault, Sandbox, SandboxOptions};
-use http::{Method, Request, Response};
-use http_body_util::{BodyExt, Either, StreamBody};
+use http::{Method, Request};
+use http_body_util::{BodyExt, StreamBody};
 use kube::client::Body;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
-/// A body that never says anything.
-type Silence = StreamBody<futures::stream::Pending<Result<http_body::Frame<bytes::Bytes>, Infallible>>>;
-
 pub struct World {
     pub sandbox: Sandbox,
     pub cluster: Cluster,
-    pub frozen: Arc<AtomicBool>,
+    /// Odd while watches are frozen.
+    freezes: Arc<AtomicU64>,
     feed: mpsc::Receiver<CacheEvent>,
     user: kube::Client,
 }
@@ -41,13 +39,13 @@ impl World {
             base + start.elapsed()
         });
         let sandbox = Sandbox::new(SandboxOptions::new(clock.clone()));
-        let frozen = Arc::new(AtomicBool::new(false));
+        let freezes = Arc::new(AtomicU64::new(0));
         let mut options = ClusterOptions::new(clock);
         set(&mut options);
-        let cluster = Cluster::new(freezing(&sandbox, &frozen), options);
+        let cluster = Cluster::new(freezing(&sandbox, &freezes), options);
         let feed = cluster.events().expect("the first to ask");
         let user = kube::Client::new(sandbox.service(), "default");
-        World { sandbox, cluster, frozen, feed, user }
+        World { sandbox, cluster, freezes, feed, user }
     }
 
     /// Everything that can happen without time passing has happened.
@@ -123,6 +121,25 @@ impl World {
         self.user("POST /api/v1/namespaces", serde_json::json!({ "metadata": { "name": name } })).await;
     }
 
+    /// The watches become dead lines, and so does each that begins before [`World::thaw`].
+    pub fn freeze(&self) {
+        let before = self.freezes.fetch_add(1, Ordering::SeqCst);
+        assert!(before.is_multiple_of(2), "they are frozen already");
+    }
+
+    /// New watches work again; dead ones stay dead.
+    pub fn thaw(&self) {
+        let before = self.freezes.fetch_add(1, Ordering::SeqCst);
+        assert!(!before.is_multiple_of(2), "they are not frozen");
+    }
+
+    /// Drops the cluster and returns whether everything that could tell something has ended.
+    pub async fn drop_cluster(mut self) -> bool {
+        drop(self.cluster);
+        let ended = async { while self.feed.recv().await.is_some() {} };
+        tokio::time::timeout(Duration::from_secs(3600), ended).await.is_ok()
+    }
+
     pub fn cut(&self) {
         self.sandbox.cut_watches(&Cut::default());
     }
@@ -167,23 +184,38 @@ impl World {
     }
 }
 
-/// The sandbox's service; while it is frozen, watches begin and say nothing.
-fn freezing(sandbox: &Sandbox, frozen: &Arc<AtomicBool>) -> kube::Client {
+/// The sandbox's service, of which the watches can become dead lines: nothing comes, not even their end.
+fn freezing(sandbox: &Sandbox, freezes: &Arc<AtomicU64>) -> kube::Client {
     let service = sandbox.service();
-    let frozen = frozen.clone();
+    let freezes = freezes.clone();
     let service = tower::service_fn(move |request: Request<Body>| {
         let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        let (service, frozen) = (service.clone(), watch && frozen.load(Ordering::SeqCst));
+        let service = service.clone();
+        let freezes = watch.then(|| freezes.clone());
         async move {
-            if frozen {
-                let silence: Silence = StreamBody::new(futures::stream::pending());
-                return Ok(Response::new(Either::Right(silence)));
-            }
             let answer = service.oneshot(request).await;
-            answer.map(|response| response.map(Either::<ApiBody, Silence>::Left))
+            answer.map(|response| response.map(|body| line(body, freezes)))
         }
     });
     kube::Client::new(service, "default")
+}
+
+/// A body that is swallowed from the first freeze of its life on.
+fn line(
+    body: ApiBody,
+    freezes: Option<Arc<AtomicU64>>,
+) -> impl http_body::Body<Data = bytes::Bytes, Error = Infallible> + Send + 'static {
+    let now = |freezes: &Arc<AtomicU64>| freezes.load(Ordering::SeqCst);
+    let born = freezes.as_ref().map(now).unwrap_or_default();
+    let frames = futures::stream::unfold((body, freezes), move |(mut body, freezes)| async move {
+        let frame = body.frame().await;
+        let dead = freezes.as_ref().is_some_and(|freezes| now(freezes) != born || !born.is_multiple_of(2));
+        if dead {
+            std::future::pending::<()>().await;
+        }
+        frame.map(|frame| (frame, (body, freezes)))
+    });
+    StreamBody::new(Box::pin(frames))
 }
 
 pub fn gvk(kind: &str) -> Gvk {

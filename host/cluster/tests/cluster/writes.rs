@@ -92,9 +92,7 @@ async fn a_conflict_names_both_managers_and_the_fields_and_force_takes_over() {
 async fn creating_what_exists_is_a_conflict_and_the_cache_knows_it_then() {
     let mut world = World::new();
     world.watch("ConfigMap").await;
-    world.frozen.store(true, std::sync::atomic::Ordering::SeqCst);
-    world.cut();
-    world.settle().await;
+    world.freeze();
     world.config_map("default/x a=1").await;
     assert_eq!(world.get("default/x"), "absent");
     let Write::Apply { object, body, manager, .. } = apply("default/x", json!({"a": "2"}), false) else {
