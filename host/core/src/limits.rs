@@ -73,8 +73,6 @@ pub const BREAKER_BURST: u32 = 32;
 pub const BREAKER_REFILL: Duration = Duration::from_secs(2);
 /// How long a key that thrashes stands still.
 pub const BREAKER_COOL_DOWN: Duration = Duration::from_secs(30);
-/// Objects that a breaker counts as causes of one key's passes.
-pub const BREAKER_CAUSES_MAX: usize = 8;
 
 /// Pops in a row from one priority while a lower one waits, before the lower one gets a turn.
 pub const POPS_BEFORE_LOWER_PRIORITY: u32 = 64;

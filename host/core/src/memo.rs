@@ -119,6 +119,9 @@ impl fmt::Debug for Digester {
 }
 
 #[cfg(test)]
+mod laws;
+
+#[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 

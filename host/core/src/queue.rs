@@ -479,6 +479,89 @@ mod tests {
         ]
     }
 
+    /// The whole order in the plainest words: the most urgent first, controllers in turn, and first come, first served.
+    #[derive(Default)]
+    struct Naive {
+        /// Key, urgency and place of all in line.
+        line: Vec<(u8, Priority, u64)>,
+        /// Those at work that are to run once more.
+        again: BTreeMap<u8, Priority>,
+        last: BTreeMap<Priority, u8>,
+        places: u64,
+    }
+
+    const LANES: u8 = 3;
+
+    impl Naive {
+        fn line_up(&mut self, key: u8, priority: Priority) {
+            self.places += 1;
+            self.line.push((key, priority, self.places));
+        }
+
+        fn add(&mut self, key: u8, priority: Priority, at_work: bool) {
+            if at_work {
+                let again = self.again.entry(key).or_insert(priority);
+                *again = priority.min(*again);
+                return;
+            }
+            match self.line.iter().position(|(other, ..)| *other == key) {
+                Some(at) if self.line[at].1 <= priority => {}
+                Some(at) => {
+                    self.line.remove(at);
+                    self.line_up(key, priority);
+                }
+                None => self.line_up(key, priority),
+            }
+        }
+
+        fn pop(&mut self) -> Option<u8> {
+            let urgent = self.line.iter().map(|(_, priority, _)| *priority).min()?;
+            let last = self.last.get(&urgent).copied().unwrap_or(0);
+            let turns_until = |lane: u8| (lane + LANES - last - 1) % LANES;
+            let of_urgent = self.line.iter().filter(|(_, priority, _)| *priority == urgent);
+            let (key, ..) = *of_urgent.min_by_key(|(key, _, place)| (turns_until(key % LANES), *place))?;
+            self.line.retain(|(other, ..)| *other != key);
+            self.last.insert(urgent, key % LANES);
+            Some(key)
+        }
+
+        fn done(&mut self, key: u8) {
+            if let Some(priority) = self.again.remove(&key) {
+                self.line_up(key, priority);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_run_in_the_order_that_plain_words_say(
+            // Too few for the turn that a lower priority gets now and then.
+            deeds in proptest::collection::vec(deed(), 0..POPS_BEFORE_LOWER_PRIORITY as usize),
+        ) {
+            let mut queue: Queue<u8, ()> = Queue::with_lanes(|key| u64::from(key % LANES));
+            let (mut naive, mut at_work) = (Naive::default(), Vec::new());
+            for deed in deeds {
+                match deed {
+                    Deed::Add(key, priority) => {
+                        queue.add(key, (), priority);
+                        naive.add(key, priority, at_work.contains(&key));
+                    }
+                    Deed::Pop => {
+                        let popped = queue.pop(secs(0)).map(|(key, ())| key);
+                        prop_assert_eq!(popped, naive.pop());
+                        at_work.extend(popped);
+                    }
+                    Deed::Done => if let Some(key) = at_work.pop() {
+                        queue.done(&key, secs(0));
+                        naive.done(key);
+                    },
+                    Deed::AddAt(..) | Deed::Wait(_) => {}
+                }
+                prop_assert_eq!(queue.sizes().ready, naive.line.len());
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_is_lost_and_no_key_runs_twice_at_once(deeds in proptest::collection::vec(deed(), 0..120)) {
