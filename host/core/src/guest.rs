@@ -52,6 +52,16 @@ pub enum CallError {
         /// The innermost functions, the trapping one first.
         frames: Vec<String>,
     },
+    /// It panicked, and left word of it.
+    #[error("the plugin panicked at {place}: {message}")]
+    Panic {
+        /// Where in its source, as in `src/plan.rs:12:5`.
+        place: String,
+        /// What it said, in one line.
+        message: String,
+        /// The innermost functions, the trapping one first.
+        frames: Vec<String>,
+    },
     /// It ran for too long.
     #[error("the plugin did not answer within {limit:?}")]
     Deadline {
@@ -94,7 +104,7 @@ impl CallError {
     /// A closed set of words for metrics.
     pub fn label(&self) -> &'static str {
         match self {
-            Self::Trap { .. } => "trap",
+            Self::Trap { .. } | Self::Panic { .. } => "trap",
             Self::Deadline { .. } => "deadline",
             Self::Memory { .. } => "memory",
             Self::Stack { .. } => "stack",
@@ -107,6 +117,18 @@ impl CallError {
     /// Whether the plugin is at fault, so that many of these speak against this version of it.
     pub fn is_guests_fault(&self) -> bool {
         !matches!(self, Self::Host { .. })
+    }
+
+    /// Without the words of the plugin's own: a panic often prints the value that it choked on, and that may be a
+    /// secret which the pass was shown. Where it panicked stays.
+    pub fn without_words(self) -> Self {
+        match self {
+            Self::Panic { place, message: _, frames } => {
+                let message = "(its words are kept back, as this pass was shown a secret)".to_owned();
+                Self::Panic { place, message, frames }
+            }
+            other => other,
+        }
     }
 
     /// The failure of the pass: every one of these is worth another try, with back-off.
@@ -131,6 +153,19 @@ mod tests {
         let failure = error.failure();
         assert_eq!(failure.kind, FailureKind::Transient);
         assert_eq!(failure.message, "the plugin trapped: unreachable executed in kite::plan");
+    }
+
+    #[test]
+    fn a_panic_is_told_with_its_place_and_without_its_words_where_they_may_hold_a_secret() {
+        let panic =
+            CallError::Panic { place: "src/plan.rs:3:5".into(), message: "no disk".into(), frames: vec![] };
+        assert_eq!(panic.to_string(), "the plugin panicked at src/plan.rs:3:5: no disk");
+        assert_eq!(
+            panic.without_words().to_string(),
+            "the plugin panicked at src/plan.rs:3:5: (its words are kept back, as this pass was shown a secret)"
+        );
+        let trap = CallError::Trap { reason: "unreachable".into(), frames: vec![] };
+        assert_eq!(trap.clone().without_words(), trap);
     }
 
     #[test]

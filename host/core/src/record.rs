@@ -59,6 +59,11 @@ impl std::fmt::Display for Trigger {
     }
 }
 
+/// Whether what a plugin is given holds secrets, as far as the journal knows them.
+pub fn shows_secrets(request: &Request) -> bool {
+    redact::shows_secrets(request)
+}
+
 /// One look at a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::{CallReply, PassRecord};
-use crate::contract::{Action, Answer, FailedPass, Gvk, Json, Observation};
+use crate::contract::{Action, Answer, FailedPass, Gvk, Json, Observation, Request};
 
 /// What stands in the place of a value.
 const STRUCK: &str = "(struck out)";
@@ -17,21 +17,8 @@ const SECRET_KEYS: [&str; 8] =
 
 /// Everything in a record.
 pub(super) fn record(record: &mut PassRecord) {
-    if let Some(request) = &mut record.request {
-        object_text(&mut request.config);
-        for object in [&mut request.primary, &mut request.last_seen].into_iter().flatten() {
-            object_text(object);
-        }
-        request.observations.iter_mut().for_each(observation);
-        for performed in &mut request.performed {
-            action(&mut performed.action);
-            if let Ok(Some(object)) = &mut performed.outcome {
-                object_text(object);
-            }
-        }
-        if let Some(FailedPass { action: Some(failed), .. }) = &mut request.last_failure {
-            action(failed);
-        }
+    if let Some(given) = &mut record.request {
+        request(given);
     }
     for call in &mut record.calls {
         if let CallReply::Asked { answers, .. } = &mut call.reply {
@@ -41,6 +28,30 @@ pub(super) fn record(record: &mut PassRecord) {
     for deed in &mut record.deeds {
         action(&mut deed.action);
     }
+}
+
+fn request(request: &mut Request) {
+    object_text(&mut request.config);
+    for object in [&mut request.primary, &mut request.last_seen].into_iter().flatten() {
+        object_text(object);
+    }
+    request.observations.iter_mut().for_each(observation);
+    for performed in &mut request.performed {
+        action(&mut performed.action);
+        if let Ok(Some(object)) = &mut performed.outcome {
+            object_text(object);
+        }
+    }
+    if let Some(FailedPass { action: Some(failed), .. }) = &mut request.last_failure {
+        action(failed);
+    }
+}
+
+/// Whether there is anything in what a plugin is given that the journal would strike out.
+pub(super) fn shows_secrets(given: &Request) -> bool {
+    let mut struck = given.clone();
+    request(&mut struck);
+    struck != *given
 }
 
 fn observation(observation: &mut Observation) {
@@ -201,7 +212,9 @@ mod tests {
             end: End::Stands,
             micros: 0,
         };
+        assert!(shows_secrets(record.request.as_ref().expect("a request")));
         record.redact();
+        assert!(!shows_secrets(record.request.as_ref().expect("a request")), "they were struck out");
         let text = serde_json::to_string(&record).expect("a record serializes");
         assert!(!text.contains(MARKER), "{text}");
         assert!(text.contains("\\\"key\\\""), "the names of the keys stay: {text}");

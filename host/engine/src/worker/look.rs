@@ -12,7 +12,7 @@ use evenkeel_core::memo::{AnswerHash, Digest};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::pass::{Effect, Pass};
 use evenkeel_core::query::Prepared;
-use evenkeel_core::record::End;
+use evenkeel_core::record::{End, shows_secrets};
 use evenkeel_core::target::ActionTarget;
 use tokio::time::Instant;
 
@@ -270,6 +270,7 @@ impl<'a> Look<'a> {
                 Err(self.stop(failure))
             }
             Err(error) => {
+                let error = if shows_secrets(request) { error.without_words() } else { error };
                 self.notes.died(&error);
                 let mut failed = self.failed(error.failure());
                 failed.fault = Some(error);
