@@ -10,6 +10,7 @@ mod driver;
 mod ledger;
 mod provider;
 pub mod simulated;
+pub mod vsphere;
 
 pub use driver::{Driver, DriverError, DriverFuture, Vm};
 pub use provider::MachineProvider;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::machine::simulated::MachineTwin;
 use crate::provider::Provider;
 use crate::vsphere::simulated::VsphereTwin;
 
@@ -23,7 +24,7 @@ pub trait Twin: Provider {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TwinError {
     /// There is none for this provider.
-    #[error("no simulated {0:?}: there is one of vsphere")]
+    #[error("no simulated {0:?}: there are those of vsphere and machine")]
     NoSuchTwin(String),
     /// The configuration or the command is not understood.
     #[error("{what}: {cause}")]
@@ -45,6 +46,7 @@ pub enum TwinError {
 pub fn make(name: &str, config: &Value, seed: u64) -> Result<Arc<dyn Twin>, TwinError> {
     match name {
         "vsphere" => Ok(Arc::new(VsphereTwin::new(config, seed)?)),
+        crate::machine::NAME => Ok(Arc::new(MachineTwin::new(config)?)),
         other => Err(TwinError::NoSuchTwin(other.to_owned())),
     }
 }

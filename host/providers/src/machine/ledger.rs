@@ -55,7 +55,11 @@ impl Ledger {
 
     /// The keys of a machine's operations.
     pub(super) fn keys(&self, uid: &str) -> Vec<String> {
-        self.lock().machines.get(uid).map(|machine| machine.keys.iter().cloned().collect()).unwrap_or_default()
+        self.lock()
+            .machines
+            .get(uid)
+            .map(|machine| machine.keys.iter().cloned().collect())
+            .unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {

@@ -98,7 +98,10 @@ impl State {
         for (key, wanted) in self.config.credentials.iter().flatten() {
             let given = secrets.secret_data.get(key).and_then(|text| STANDARD.decode(text).ok());
             if given.as_deref() != Some(wanted.as_bytes()) {
-                return Err(DriverError::new(Code::Unauthenticated, "the cloud does not know these credentials"));
+                return Err(DriverError::new(
+                    Code::Unauthenticated,
+                    "the cloud does not know these credentials",
+                ));
             }
         }
         Ok(None)

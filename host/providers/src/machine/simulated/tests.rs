@@ -31,7 +31,8 @@ fn check(config: Value, script: &str, expected: Expect) {
 }
 
 async fn run(twin: &MachineTwin, call: &str, machine: &str) -> String {
-    let object = ObjectRef::new(Gvk::new("machine.sapcloud.io", "v1alpha1", "Machine"), Some("shoot"), machine);
+    let object =
+        ObjectRef::new(Gvk::new("machine.sapcloud.io", "v1alpha1", "Machine"), Some("shoot"), machine);
     let caller = Caller { plugin: "machine-class".into(), object, uid: Some(format!("U-{machine}")) };
     let arguments = json!({
         "machine": {"namespace": "shoot", "name": machine, "uid": format!("U-{machine}")},
@@ -55,8 +56,11 @@ async fn run(twin: &MachineTwin, call: &str, machine: &str) -> String {
                 "list" => json!({"class": arguments["class"], "sensitive": arguments["sensitive"]}),
                 _ => arguments,
             };
-            let query =
-                ExternalQuery { provider, question: question.into(), arguments: arguments.to_string().into() };
+            let query = ExternalQuery {
+                provider,
+                question: question.into(),
+                arguments: arguments.to_string().into(),
+            };
             twin.answer(&caller, &query).await
         }
     };
@@ -238,11 +242,15 @@ fn several_vms_of_one_machine_are_nobodys_guess() {
 
 #[test]
 fn what_is_not_known_is_refused_by_name() {
-    check(json!({}), "stutas m1\ncontrol {\"explode\": 1}", expect![[r#"
+    check(
+        json!({}),
+        "stutas m1\ncontrol {\"explode\": 1}",
+        expect![[r#"
         stutas m1
           Invalid: the provider machine has no question "stutas"
         control {"explode": 1}
           Err(NotUnderstood { what: "machine", cause: "unknown variant `explode`, expected one of `fault`, `credentials`, `remove-vm`, `add-vm`" })
         invariants []
-    "#]]);
+    "#]],
+    );
 }

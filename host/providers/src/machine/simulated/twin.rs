@@ -121,7 +121,8 @@ impl Twin for MachineTwin {
                         "nodeName": vm.node_name, "initialized": vm.initialized})
                 })
                 .collect();
-            let same = is.len() == wanted.len() && wanted.iter().zip(&is).all(|(wanted, is)| holds(wanted, is));
+            let same =
+                is.len() == wanted.len() && wanted.iter().zip(&is).all(|(wanted, is)| holds(wanted, is));
             if !same {
                 found.push(format!("vms: expected {}, found {}", json!(wanted), json!(is)));
             }
