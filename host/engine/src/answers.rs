@@ -66,15 +66,30 @@ impl Seen {
 /// Has what a query needs watched, no wider than the grant: a permission to get without one to list watches single
 /// objects, and a grant of some namespaces is looked into namespace by namespace.
 pub(crate) fn want(cluster: &Cluster, grant: &Grant, query: &Query) {
-    let Some(need) = Need::of(query) else { return };
-    let scope = widest(grant, &need.gvk, &need.scope);
-    cluster.want(&need.gvk, scope, need.depth);
+    if let Some(need) = Need::of(query) {
+        want_need(cluster, grant, &need);
+    }
+}
+
+/// Has watched what there is need of, no wider than the grant.
+pub(crate) fn want_need(cluster: &Cluster, grant: &Grant, need: &Need) {
+    let Need { gvk, scope, depth } = widened(grant, need);
+    cluster.want(&gvk, scope, depth);
+}
+
+/// The watch that a need leads to under a grant.
+pub(crate) fn widened(grant: &Grant, need: &Need) -> Need {
+    Need { scope: widest(grant, &need.gvk, &need.scope), ..need.clone() }
 }
 
 /// Has an object watched that is written, whether or not it may be asked for.
 pub(crate) fn want_object(cluster: &Cluster, grant: &Grant, object: &ObjectRef, depth: Depth) {
-    let scope = widest(grant, &object.gvk, &Scope::Object(object.clone()));
-    cluster.want(&object.gvk, scope, depth);
+    want_need(cluster, grant, &need_of(object, depth));
+}
+
+/// The least that has to be watched to know of an object.
+pub(crate) fn need_of(object: &ObjectRef, depth: Depth) -> Need {
+    Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth }
 }
 
 /// How much of a controller's primaries is watched. Of Secrets it is no more than its view shows, so that what nobody

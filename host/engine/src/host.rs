@@ -85,6 +85,7 @@ impl Host {
         let events = cluster.events();
         let shared =
             Arc::new(Shared::new(cluster, clock, providers, faults, journal, seed, limits, install_crds));
+        shared.state().workers = workers.max(1);
         let mut tasks = JoinSet::new();
         if let Some(events) = events {
             tasks.spawn(Arc::clone(&shared).take_events(events));
@@ -129,7 +130,7 @@ impl Host {
                 if slot.held.is_none() && slot.loaded.is_same_as(&loaded) {
                     return Ok(None);
                 }
-                let missing = loaded.newly_missing(slot.loaded.guest.manifest());
+                let missing = loaded.newly_missing(&slot.loaded);
                 if !missing.is_empty() {
                     return Err(Held::Permissions { missing });
                 }
@@ -161,14 +162,22 @@ impl Host {
         }
         self.shared.wake();
         match before {
-            Some(before) => LoadOutcome::Swapped { from: before.guest.digest().to_owned() },
+            Some(before) => {
+                self.shared.keep_needed_watches();
+                LoadOutcome::Swapped { from: before.guest.digest().to_owned() }
+            }
             None => LoadOutcome::Loaded,
         }
     }
 
-    /// Takes a plugin out; passes under way finish. Tells whether there was one of that name.
+    /// Takes a plugin out; passes under way finish, and watches that nobody else needs end. Tells whether there was one
+    /// of that name.
     pub fn unload(&self, plugin: &str) -> bool {
-        self.shared.state().uninstall(plugin)
+        let was_there = self.shared.state().uninstall(plugin);
+        if was_there {
+            self.shared.keep_needed_watches();
+        }
+        was_there
     }
 
     /// Shows on a plugin's status that a version of it was refused while this one goes on.

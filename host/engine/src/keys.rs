@@ -17,6 +17,13 @@ use crate::limits::GONE_KEYS_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ControllerId(pub(crate) u32);
 
+impl ControllerId {
+    /// Its lane in the queue.
+    pub(crate) fn lane(self) -> u64 {
+        u64::from(self.0)
+    }
+}
+
 /// One object of one controller: what is queued, and what at most one pass at a time is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {

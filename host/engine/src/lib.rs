@@ -27,6 +27,7 @@ mod settle;
 mod shared;
 mod state;
 pub mod status;
+mod watches;
 mod worker;
 
 pub use evenkeel_core::record::PassRecord;

@@ -15,6 +15,9 @@ pub const JOURNAL_LINE_BYTES_MAX: u64 = 64 << 20;
 /// Records that a subscriber may lag behind.
 pub const JOURNAL_SUBSCRIBERS_LAG_MAX: usize = 4096;
 
+/// The part of all workers that the passes of one plugin may take, where there is another plugin: three quarters leave
+/// two of the usual eight free, and cost a busy plugin little.
+pub const WORKERS_SHARE: (usize, usize) = (3, 4);
 /// Keys whose primary is gone that are still remembered, a host: enough to see a deletion's aftermath.
 pub const GONE_KEYS_MAX: usize = 1024;
 /// Passes after which the learned queries are learned anew, where they may hold ones no longer asked.

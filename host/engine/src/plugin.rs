@@ -1,8 +1,9 @@
 //! A plugin that the host accepted: its guest, its settings and its grant, checked once when it is loaded.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_core::contract::{Controller, Json, Manifest, Permission, Verb};
+use evenkeel_core::contract::{Controller, Json, Manifest, Permission, ProviderUse, Verb};
 use evenkeel_core::grant::Grant;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::manifest::{self, ManifestFault};
@@ -73,7 +74,10 @@ pub enum Held {
         faults: Vec<String>,
     },
     /// It asks for more than the version before it, and the operator's grant does not cover that.
-    #[error("it asks for more than it was granted: {}", missing.join("; "))]
+    #[error(
+        "it asks for more than it was granted: {}; name that in its grant, or take the running version out first",
+        missing.join("; ")
+    )]
     Permissions {
         /// What is missing.
         missing: Vec<String>,
@@ -150,21 +154,41 @@ impl Loaded {
         inside && plan.selector.matches(&head.labels)
     }
 
-    /// What this version may not do, though it asks for it and the one before it did not.
-    pub(crate) fn newly_missing(&self, before: &Manifest) -> Vec<String> {
-        let granted = self.settings.grant.as_ref().and_then(|grant| grant.permissions.as_ref());
-        let Some(granted) = granted else { return Vec::new() };
+    /// What this version asks for that the one before it did not, and that the operator does not allow by name. Where
+    /// the operator says nothing, what was granted is what the version before asked for.
+    pub(crate) fn newly_missing(&self, before: &Self) -> Vec<String> {
+        let (asks, had) = (self.guest.manifest(), before.guest.manifest());
+        let said = self.settings.grant.as_ref().and_then(|grant| grant.permissions.as_deref());
         let mut missing = Vec::new();
-        for asked in &self.guest.manifest().permissions {
+        for asked in &asks.permissions {
             for verb in &asked.verbs {
                 let covered = |list: &[Permission]| list.iter().any(|have| covers(have, asked, *verb));
-                if !covered(granted) && !covered(&before.permissions) {
-                    missing.push(format!("{} {}", word(*verb), asked.gvk));
+                if !covered(&had.permissions) && !said.is_some_and(covered) {
+                    missing.push(permission_in_words(asked, *verb));
                 }
             }
         }
+        missing.extend(newly_used(&asks.providers, &had.providers));
         missing
     }
+}
+
+fn permission_in_words(asked: &Permission, verb: Verb) -> String {
+    let names = if asked.names.is_empty() { String::new() } else { format!(" {}", asked.names.join(", ")) };
+    format!("{} {}{names}", word(verb), asked.gvk)
+}
+
+/// What is asked of providers that was not before.
+fn newly_used(asks: &[ProviderUse], had: &[ProviderUse]) -> Vec<String> {
+    let list = |uses: &[ProviderUse]| -> BTreeSet<String> {
+        let words = |used: &ProviderUse| {
+            let questions = used.questions.iter().map(|question| format!("ask {} {question}", used.provider));
+            let operations = used.operations.iter().map(|one| format!("perform {} {one}", used.provider));
+            questions.chain(operations).collect::<Vec<_>>()
+        };
+        uses.iter().flat_map(words).collect()
+    };
+    list(asks).difference(&list(had)).cloned().collect()
 }
 
 fn covers(have: &Permission, asked: &Permission, verb: Verb) -> bool {

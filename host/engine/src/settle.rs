@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_cluster::Need;
 use evenkeel_core::contract::{FailedPass, Failure, FailureKind};
 use evenkeel_core::fingerprint::mix;
 use evenkeel_core::memo::Digest;
@@ -11,6 +12,7 @@ use evenkeel_core::queue::Priority;
 use evenkeel_core::record::Trigger;
 use evenkeel_core::retry::{self, Retry};
 
+use crate::answers::want_need;
 use crate::keys::{Entry, Key, Memo, Wait};
 use crate::limits::{RESYNC_MIN, STALE_RUNS_MAX};
 use crate::shared::Shared;
@@ -34,17 +36,30 @@ pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: C
     if let Some(record) = record {
         shared.journal.append(record);
     }
-    // The watch may have come into step between the look and the parking: nobody would tell again.
-    if let Some(need) = need
-        && shared.cluster.is_settled(&need.gvk, &need.scope, need.depth)
-    {
+    if let Some(need) = need {
+        parked(shared, taken, &need);
+    }
+    shared.wake();
+}
+
+/// Makes sure that somebody tells when what a key waits for is there.
+fn parked(shared: &Shared, taken: &Taken, need: &Need) {
+    let waits = |state: &State| {
+        matches!(state.keys.get(taken.key).map(|entry| &entry.wait), Some(Some(Wait::Sync(_))))
+    };
+    if !waits(&shared.state()) {
+        return;
+    }
+    // The watch may have been given up between the look and the parking, as one that no key needed.
+    want_need(&shared.cluster, &taken.loaded.grant, need);
+    // Or it may have come into step: nobody would tell again.
+    if shared.cluster.is_settled(&need.gvk, &need.scope, need.depth) {
         let mut state = shared.state();
-        if matches!(state.keys.get(taken.key).map(|entry| &entry.wait), Some(Some(Wait::Sync(_)))) {
+        if waits(&state) {
             state.unpark(taken.key);
             state.enqueue(taken.key, taken.trigger.clone(), Priority::Change);
         }
     }
-    shared.wake();
 }
 
 /// What follows from a failure of this look.

@@ -227,8 +227,8 @@ impl Shared {
             let taken = {
                 let mut state = self.state();
                 let taken = state.take(self.now());
-                if taken.is_some() {
-                    state.running += 1;
+                if let Some(taken) = &taken {
+                    state.works(taken);
                     self.moves.fetch_add(1, Ordering::SeqCst);
                 }
                 taken
@@ -239,7 +239,7 @@ impl Shared {
             };
             // One permit is all that a burst leaves behind: each worker wakes the next.
             self.ready.notify_one();
-            let _rest = Rest(&self);
+            let _rest = Rest(&self, taken.plugin.clone());
             worker::run(&self, taken).await;
         }
     }
@@ -247,15 +247,15 @@ impl Shared {
 
 /// Controllers take turns.
 fn lane(key: &Key) -> u64 {
-    u64::from(key.controller.0)
+    key.controller.lane()
 }
 
 /// Counts a worker as at rest when its pass ends, however it ends.
-struct Rest<'a>(&'a Shared);
+struct Rest<'a>(&'a Shared, Arc<str>);
 
 impl Drop for Rest<'_> {
     fn drop(&mut self) {
-        self.0.state().running -= 1;
+        self.0.state().rests(&self.1);
         self.0.rested.notify_waiters();
     }
 }

@@ -18,7 +18,7 @@ use evenkeel_core::record::Trigger;
 
 use crate::health::Health;
 use crate::keys::{ControllerId, Entry, Key, Keys, Memo, Wait};
-use crate::limits::DENIALS_MAX;
+use crate::limits::{DENIALS_MAX, WORKERS_SHARE};
 use crate::plugin::{ControllerPlan, Loaded};
 use crate::status::Refusal;
 
@@ -39,6 +39,10 @@ pub(crate) struct State {
     pub(crate) given_ids: u32,
     /// Keys at work.
     pub(crate) running: usize,
+    /// Keys at work, a plugin.
+    pub(crate) running_of: BTreeMap<Arc<str>, usize>,
+    /// Passes that may run at once.
+    pub(crate) workers: usize,
     /// No pass is begun any more.
     pub(crate) stopping: bool,
 }
@@ -85,6 +89,8 @@ pub(crate) struct Taken {
     pub(crate) key: Key,
     pub(crate) trigger: Trigger,
     pub(crate) object: ObjectRef,
+    /// The plugin's name.
+    pub(crate) plugin: Arc<str>,
     pub(crate) loaded: Arc<Loaded>,
     /// Where the controller stands in the manifest.
     pub(crate) index: usize,
@@ -306,13 +312,43 @@ impl State {
         if self.stopping {
             return None;
         }
+        let full = self.controllers_at_their_share();
         loop {
-            let (key, trigger) = self.queue.pop(now)?;
+            let (key, trigger) = self.queue.pop_unless(now, |lane| full.contains(&lane))?;
             match self.begin(key, &trigger, now) {
                 Some(taken) => return Some(taken),
                 None => self.queue.done(&key, now),
             }
         }
+    }
+
+    /// A key is at work until [`State::rests`].
+    pub(crate) fn works(&mut self, taken: &Taken) {
+        self.running += 1;
+        *self.running_of.entry(taken.plugin.clone()).or_default() += 1;
+    }
+
+    /// The pass of a key of that plugin is over.
+    pub(crate) fn rests(&mut self, plugin: &str) {
+        self.running -= 1;
+        if let Some(running) = self.running_of.get_mut(plugin) {
+            *running -= 1;
+            if *running == 0 {
+                self.running_of.remove(plugin);
+            }
+        }
+    }
+
+    /// The lanes of which no more keys may be at work: where there are others, one plugin leaves some workers to them,
+    /// however slow its passes are.
+    fn controllers_at_their_share(&self) -> BTreeSet<u64> {
+        let share = (self.workers * WORKERS_SHARE.0 / WORKERS_SHARE.1).max(1);
+        let full: Vec<_> = self.running_of.iter().filter(|(_, running)| **running >= share).collect();
+        if full.is_empty() || self.plugins.len() < 2 {
+            return BTreeSet::new();
+        }
+        let of_full = |slot: &ControllerSlot| full.iter().any(|(plugin, _)| **plugin == slot.plugin);
+        self.controllers.iter().filter(|(_, slot)| of_full(slot)).map(|(id, _)| id.lane()).collect()
     }
 
     fn begin(&mut self, key: Key, trigger: &Trigger, now: Duration) -> Option<Taken> {
@@ -321,7 +357,7 @@ impl State {
         if slot.held.is_some() {
             return None;
         }
-        let (loaded, index) = (Arc::clone(&slot.loaded), controller.index);
+        let (loaded, index, plugin) = (Arc::clone(&slot.loaded), controller.index, controller.plugin.clone());
         let was_paused = self.keys.get(key)?.wait == Some(Wait::Paused);
         self.unpark(key);
         let entry = self.keys.get_mut(key)?;
@@ -344,6 +380,7 @@ impl State {
             key,
             trigger: trigger.clone(),
             object: object.clone(),
+            plugin,
             loaded,
             index,
             learned: Arc::clone(learned),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Depth, Need, Scope};
+use evenkeel_cluster::{Depth, Need};
 use evenkeel_core::admit::{Verdict, Write};
 use evenkeel_core::contract::{
     Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query,
@@ -16,7 +16,7 @@ use evenkeel_core::target::ActionTarget;
 use super::look::{Look, Stop};
 use super::prune::deletion;
 use super::world::{Sight, Standing};
-use crate::answers::{action_depth, is_secret, want_object};
+use crate::answers::{action_depth, is_secret, need_of, want_object};
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
 
@@ -259,7 +259,7 @@ fn shown(action: &Action, object: &CachedObject) -> Option<Json> {
 
 /// The watch that knows of an object.
 pub(super) fn need(object: &ObjectRef, depth: Depth) -> Box<Need> {
-    Box::new(Need { gvk: object.gvk.clone(), scope: Scope::Object(object.clone()), depth })
+    Box::new(need_of(object, depth))
 }
 
 /// Whether the host watches what the action is about, so that it knows how it stands before it acts.

@@ -197,10 +197,10 @@ async fn what_the_grant_lacks_is_denied_and_shows_on_the_plugins_status() {
     let before = plugin.calls();
     world.advance(3_600).await;
     assert_eq!(plugin.calls(), before, "it waits for another grant");
-    // The next version asks for it.
+    // The next version asks for it, and the operator allows it.
     let next =
         failing_to_write().digest("sha256:2").may(config_map_kind(), &[Verb::Apply, Verb::Get]).build();
-    world.load(next).await;
+    world.load_allowed(next).await.expect("allowed by name");
     world.settle().await;
     assert!(world.object(&config_map("target")).await.is_some());
     assert_eq!(world.plugin("demo").denied, [""; 0]);
@@ -339,5 +339,48 @@ async fn objects_that_are_no_valid_json_or_lie_elsewhere_are_refused() {
         let failure = world.last_failure("odd", "w").unwrap_or_else(|| panic!("{object} is refused"));
         assert!(failure.message.contains(word), "{object}: {}", failure.message);
         assert_eq!(world.writes(), [""; 0], "{object}");
+    }
+}
+
+/// Panics once it was shown what its spec names: `secret` or `map`.
+fn panicking() -> Native {
+    Native::new("demo")
+        .controller("panic", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let seen = match primary["spec"]["look"].as_str() {
+                Some("secret") => call.get(&secret("mine"))?,
+                _ => call.get(&config_map("target"))?,
+            };
+            Err(Stop::Die(CallError::Panic {
+                place: "src/plan.rs:12:5".into(),
+                message: format!("no plan for {seen:?}"),
+                frames: vec![],
+            }))
+        })
+        .may_all(widget_kind())
+        .may_all(config_map_kind())
+        .may(secret_kind(), &[Verb::Get])
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec!["mine".into()])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_is_told_with_its_place_and_words_but_for_words_that_may_hold_a_secret() {
+    let world = World::with(panicking().build()).await;
+    world
+        .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "mine"},
+            "stringData": {"k": "S3cret!x"}}))
+        .await;
+    for (name, look) in [("open", "map"), ("closed", "secret")] {
+        let mut object = widget(name);
+        object["spec"] = json!({"look": look});
+        world.apply(object).await;
+    }
+    world.settle().await;
+    let said = |name: &str| world.last_failure("panic", name).expect("a failure").message;
+    assert_eq!(said("open"), "the plugin panicked at src/plan.rs:12:5: no plan for None");
+    assert!(said("closed").contains("src/plan.rs:12:5") && said("closed").contains("kept back"));
+    let journal = world.journal_json();
+    for secret in ["S3cret!x", "UzNjcmV0IXg="] {
+        assert!(!journal.contains(secret), "{secret}");
     }
 }

@@ -262,3 +262,23 @@ async fn an_enqueue_crosses_controllers() {
     world.settle().await;
     assert_eq!(considered(&world), before + 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_stands_still_is_made_good_and_shown() {
+    let world = World::with(copier().build()).await;
+    world.apply(source("1")).await;
+    world.apply(widget("w")).await;
+    // By now the API server has told of its progress, so that its silence means something.
+    world.advance(65).await;
+    assert!(world.host().status().ready);
+    world.hold_watches("configmaps");
+    world.apply(source("2")).await;
+    world.advance(200).await;
+    assert_eq!(world.object(&config_map("w-copy")).await.expect("a copy")["data"], json!({"k": "2"}));
+    let status = world.host().status();
+    assert_eq!(status.complaints, ["watch of ConfigMap in all namespaces stands still"]);
+    assert!(!status.ready);
+    world.release_watches();
+    world.advance(65).await;
+    assert_eq!(world.host().status().complaints, [""; 0]);
+}

@@ -177,3 +177,25 @@ async fn idle_means_that_nothing_is_left_to_do() {
     world.advance(3).await;
     assert!(world.host().idle());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_plugin_leaves_some_workers_to_the_others() {
+    let slow = Slow::new(idle_plugin());
+    let world = World::with(slow.clone()).await;
+    for number in 0..200 {
+        world.apply(widget(&format!("w{number:03}"))).await;
+    }
+    world.advance(10).await;
+    assert_eq!(slow.most_of_all.load(Ordering::SeqCst), 4, "alone it has all workers");
+    let quick =
+        Native::new("quick").controller("look", widget_kind(), |_| done(vec![])).may_all(widget_kind());
+    let quick = quick.build();
+    world.load(quick.clone()).await;
+    // A second until one of the slow passes ends, and hardly any time for the quick ones.
+    world.advance(2).await;
+    assert_eq!(quick.calls(), 200);
+    let others = slow.running.lock().expect("no panic holds it").values().sum::<usize>();
+    assert_eq!(others, 3);
+    world.advance(100).await;
+    assert_eq!(slow.inner.calls(), 200, "and the slow one gets all of its own done");
+}

@@ -140,6 +140,40 @@ async fn a_version_that_asks_for_more_than_it_was_granted_is_held() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn without_a_grant_a_version_may_do_what_the_one_before_asked_for_and_no_more() {
+    let world = World::with(marker("1.0.0").build()).await;
+    let greedy = || marker("2.0.0").may(config_map_kind(), &[Verb::Get, Verb::Delete]).build();
+    let held = world.load_with(greedy(), json!({})).await.expect_err("nobody granted that");
+    let said = held.to_string();
+    assert!(
+        said.contains("get ConfigMap; delete ConfigMap") && said.contains("name that in its grant"),
+        "{said}"
+    );
+    assert_eq!(world.plugin("demo").refused.expect("shown on the plugin").reason, said);
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(mark(&world, "w").await, "1.0.0", "the old one goes on");
+    world.load_allowed(greedy()).await.expect("the operator allows it by name");
+    world.settle().await;
+    assert_eq!(mark(&world, "w").await, "2.0.0");
+    world.load_with(marker("3.0.0").build(), json!({})).await.expect("it asks for less");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_asks_more_of_a_provider_is_held_too() {
+    let world = World::with(marker("1.0.0").build()).await;
+    let greedy = marker("2.0.0").manifest(|manifest| {
+        manifest.providers = vec![evenkeel_core::contract::ProviderUse {
+            provider: "vsphere".into(),
+            questions: vec!["find-vm".into()],
+            operations: vec!["destroy".into()],
+        }];
+    });
+    let held = world.load_with(greedy.build(), json!({})).await.expect_err("nobody granted that");
+    assert!(held.to_string().contains("ask vsphere find-vm; perform vsphere destroy"), "{held}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_plugin_that_is_unloaded_acts_no_more() {
     let plugin = marker("1.0.0").build();
     let world = World::with(plugin.clone()).await;
@@ -167,4 +201,61 @@ async fn a_controller_that_the_new_version_lacks_acts_no_more() {
     let names: Vec<_> =
         world.plugin("demo").controllers.into_iter().map(|controller| controller.name).collect();
     assert_eq!(names, ["mark"]);
+}
+
+/// Asks for a ConfigMap, so that ConfigMaps are watched as its grant allows.
+fn asker(name: &str, version: &str, verbs: &[Verb]) -> Native {
+    Native::new(name)
+        .controller("ask", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let source = call.get(&config_map("source"))?.map(|source| source["data"].clone());
+            done(vec![apply_status_forced(status_of(&primary, json!({"source": source})))])
+        })
+        .digest(&format!("sha256:{version}"))
+        .may_all(widget_kind())
+        .may(config_map_kind(), verbs)
+}
+
+fn source(value: &str) -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "source"}, "data": {"k": value}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_needs_any_more_is_watched_no_more() {
+    let world = World::with(asker("demo", "1", &[Verb::Get, Verb::List]).build()).await;
+    world.load(marker_of("other").build()).await;
+    world.apply(source("1")).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.watches(), ["ConfigMap in all namespaces", "Widget.demo.dev in all namespaces"]);
+    assert!(world.host().unload("demo"));
+    assert_eq!(world.watches(), ["Widget.demo.dev in all namespaces"]);
+    assert_eq!(world.cached("ConfigMap"), 0);
+    assert!(world.host().unload("other"));
+    assert_eq!(world.watches(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_gets_as_narrow_as_what_is_left_may_have_and_nothing_is_missed() {
+    let world = World::with(asker("demo", "1", &[Verb::Get]).build()).await;
+    world.load(asker("wide", "1", &[Verb::Get, Verb::List]).build()).await;
+    world.apply(source("1")).await;
+    world
+        .apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "else"}}),
+        )
+        .await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.cached("ConfigMap"), 2);
+    assert!(world.host().unload("wide"));
+    world.apply(source("2")).await;
+    world.settle().await;
+    assert_eq!(world.watches(), ["ConfigMap in ConfigMap a/source", "Widget.demo.dev in all namespaces"]);
+    assert_eq!(world.cached("ConfigMap"), 1);
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"]["source"], json!({"k": "2"}));
+}
+
+fn marker_of(name: &str) -> Native {
+    Native::new(name).controller("mark", widget_kind(), |_| done(vec![])).may_all(widget_kind())
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use evenkeel_core::contract::{Failure, ObjectRef};
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::clock::{Clock as _, VirtualClock};
+use evenkeel_engine::faults::Faults;
 use evenkeel_engine::host::{Host, HostOptions};
 use evenkeel_engine::plugin::{Held, LoadOutcome, OperatorGrant, PluginSettings};
 use evenkeel_engine::status::{ControllerStatus, PluginState, PluginStatus};
@@ -24,6 +25,7 @@ pub struct World {
     host: Option<Host>,
     hold: Hold,
     workers: usize,
+    faults: Option<Arc<dyn Faults>>,
     /// Writes up to here were looked at.
     looked: Cell<u64>,
     /// Writes up to here were an earlier host's.
@@ -46,6 +48,15 @@ impl World {
         world
     }
 
+    /// A host whose deeds may fail on purpose.
+    pub async fn with_faults(plugin: Arc<dyn Guest>, faults: Arc<dyn Faults>) -> Self {
+        let mut world = Self::new().await;
+        world.faults = Some(faults);
+        world.restart().await;
+        world.load(plugin).await;
+        world
+    }
+
     async fn with_worker_count(workers: usize) -> Self {
         let clock = VirtualClock::starting_at("2026-01-01T00:00:00Z".parse().expect("a time"));
         let sandbox = Sandbox::new(SandboxOptions::new(Arc::new(move || clock.now())));
@@ -60,6 +71,7 @@ impl World {
             host: None,
             hold: Hold::default(),
             workers,
+            faults: None,
             looked: Cell::new(0),
             started: Cell::new(0),
         };
@@ -75,6 +87,7 @@ impl World {
         let options = HostOptions {
             clock: Arc::new(self.clock),
             workers: self.workers,
+            faults: self.faults.clone(),
             install_crds: true,
             seed: 1,
             ..HostOptions::new(client)
@@ -108,6 +121,13 @@ impl World {
     pub async fn load_with(&self, plugin: Arc<dyn Guest>, config: Value) -> Result<LoadOutcome, Held> {
         let settings = PluginSettings { config: config.to_string().into(), grant: None };
         self.host().load(plugin, settings).await
+    }
+
+    /// Loads it with the operator allowing by name all that it asks for.
+    pub async fn load_allowed(&self, plugin: Arc<dyn Guest>) -> Result<LoadOutcome, Held> {
+        let permissions = Some(plugin.manifest().permissions.clone());
+        let grant = Some(OperatorGrant { permissions, namespaces: None });
+        self.host().load(plugin, PluginSettings { grant, ..PluginSettings::default() }).await
     }
 
     /// Loads it with the operator allowing just what the widgets' and ConfigMaps' controllers of the tests need.
@@ -314,6 +334,13 @@ impl World {
     pub fn last_failure(&self, controller: &str, name: &str) -> Option<Failure> {
         let key = self.host().key("demo", controller, &super::widget_ref(name))?;
         key.failure.map(|failed| failed.failure)
+    }
+
+    /// What is watched, a watch a line.
+    pub fn watches(&self) -> Vec<String> {
+        let watches = self.host().status().watches;
+        let watches = watches.iter().filter(|watch| &*watch.gvk.kind != "CustomResourceDefinition");
+        watches.map(|watch| format!("{} in {}", watch.gvk, watch.scope)).collect()
     }
 
     /// Objects of a kind in the host's cache.
