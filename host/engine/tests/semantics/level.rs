@@ -146,6 +146,23 @@ async fn what_changed_while_the_watches_were_cut_is_made_good() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_relist_every_primary_is_considered_once() {
+    let plugin = copier().build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(source("1")).await;
+    for name in ["v", "w"] {
+        world.apply(widget(name)).await;
+    }
+    world.settle().await;
+    let (calls, elided) = (plugin.calls(), world.controller("copy").elided);
+    // Nothing has changed, but who knows after that?
+    world.expire_watches("Widget");
+    world.advance(30).await;
+    assert_eq!(plugin.calls(), calls);
+    assert_eq!(world.controller("copy").elided, elided + 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_swap_every_primary_is_considered_once() {
     let world = World::with(copier().build()).await;
     world.apply(source("1")).await;

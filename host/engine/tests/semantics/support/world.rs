@@ -232,6 +232,11 @@ impl World {
         self.sandbox.cut_watches(&Cut::default());
     }
 
+    /// The watches of a kind end, and what they would go on from is no longer kept: they have to list anew.
+    pub fn expire_watches(&self, kind: &str) {
+        self.sandbox.cut_watches(&Cut { kind: Some(kind.into()), expire: true });
+    }
+
     /// The host hears nothing of a kind's changes until [`World::release_watches`].
     pub fn hold_watches(&self, plural: &str) {
         self.hold.hold(plural);
