@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use evenkeel_core::contract::{Manifest, Request};
 use evenkeel_core::guest::{CallError, CallStats, GuestReply};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
-use wasmtime::{Engine, Store, StoreContextMut, Trap, UpdateDeadline, WasmBacktrace};
+use wasmtime::{Engine, Store, StoreContextMut, Trap, UpdateDeadline, WasmBacktrace, WasmCoreDump};
 
 use crate::convert;
 use crate::engine::FRAMES_MAX;
 use crate::generated::{Reconciler, ReconcilerPre};
 use crate::limits::{Limiter, Limits};
 use crate::load::LoadError;
+use crate::panic::Panic;
 use crate::ticker::{Running, Ticker, ticks};
 
 /// Frames of a trap that are told on.
@@ -45,18 +46,27 @@ struct Broken {
     error: wasmtime::Error,
     memory_refused: bool,
     out_of_time: bool,
+    panic: Option<Panic>,
+}
+
+/// The part of all slots that one plugin may have at once, so that a slow one leaves some to the others.
+const SHARE: (usize, usize) = (3, 4);
+
+/// How many calls of one plugin may run at once.
+pub(crate) fn share(slots: usize) -> usize {
+    (slots * SHARE.0 / SHARE.1).max(1)
 }
 
 impl Caller {
     /// The trial call of a component that is being loaded.
     pub(crate) async fn describe(&self, pre: &ReconcilerPre<CallState>) -> Result<Manifest, LoadError> {
-        let permit = self.slot().await.map_err(LoadError::Describe)?;
+        let permit = permit(&self.slots).await.map_err(LoadError::Describe)?;
         let _running = self.ticker.running();
         let outcome = match self.instantiate(pre).await {
             Ok(mut instance) => {
                 let called =
                     instance.guest.evenkeel_reconciler_guest().call_describe(&mut instance.store).await;
-                called.map_err(|error| Broken::new(error, instance.store.data()))
+                called.map_err(|error| Broken::new(error, &instance.store))
             }
             // Types are compared when the exports are looked up, which is no doing of the guest.
             Err(broken) if broken.is_of_types() => {
@@ -70,14 +80,17 @@ impl Caller {
             .map_err(|broken| LoadError::Describe(broken.into_call_error(&self.limits)))
     }
 
-    /// One call of a pass.
+    /// One call of a pass. `share` is what the plugin may have of the slots.
     pub(crate) async fn reconcile(
         &self,
         pre: &ReconcilerPre<CallState>,
+        share: &Semaphore,
         request: &Request,
     ) -> Result<GuestReply, CallError> {
         let started = Instant::now();
-        let _permit = self.slot().await?;
+        // In this order: whoever waits for a call of its own plugin to end keeps nobody else waiting.
+        let _share = permit(share).await?;
+        let _permit = permit(&self.slots).await?;
         let _running: Running = self.ticker.running();
         let Instance { mut store, guest } =
             self.instantiate(pre).await.map_err(|broken| broken.into_call_error(&self.limits))?;
@@ -86,14 +99,9 @@ impl Caller {
             .evenkeel_reconciler_guest()
             .call_reconcile(&mut store, &request)
             .await
-            .map_err(|error| Broken::new(error, store.data()).into_call_error(&self.limits))?;
+            .map_err(|error| Broken::new(error, &store).into_call_error(&self.limits))?;
         let stats = CallStats { elapsed: started.elapsed(), memory: store.data().limiter.memory() };
         Ok(GuestReply { outcome: outcome.map(convert::reply).map_err(convert::failure), stats })
-    }
-
-    async fn slot(&self) -> Result<tokio::sync::SemaphorePermit<'_>, CallError> {
-        let closed = |_| CallError::Host { reason: "it is shutting down".to_owned() };
-        self.slots.acquire().await.map_err(closed)
     }
 
     async fn instantiate(&self, pre: &ReconcilerPre<CallState>) -> Result<Instance, Broken> {
@@ -105,9 +113,14 @@ impl Caller {
         store.epoch_deadline_callback(tick);
         match pre.instantiate_async(&mut store).await {
             Ok(guest) => Ok(Instance { store, guest }),
-            Err(error) => Err(Broken::new(error, store.data())),
+            Err(error) => Err(Broken::new(error, &store)),
         }
     }
+}
+
+async fn permit(slots: &Semaphore) -> Result<SemaphorePermit<'_>, CallError> {
+    let closed = |_| CallError::Host { reason: "it is shutting down".to_owned() };
+    slots.acquire().await.map_err(closed)
 }
 
 /// Each tick that a guest is running: others get a turn, or its time is over. Counting turns and not the clock means
@@ -119,8 +132,14 @@ fn tick(mut store: StoreContextMut<'_, CallState>) -> wasmtime::Result<UpdateDea
 }
 
 impl Broken {
-    fn new(error: wasmtime::Error, state: &CallState) -> Self {
-        Self { error, memory_refused: state.limiter.refused(), out_of_time: state.ticks_left == 0 }
+    fn new(error: wasmtime::Error, store: &Store<CallState>) -> Self {
+        let state = store.data();
+        Self {
+            panic: panic(&error, store),
+            memory_refused: state.limiter.refused(),
+            out_of_time: state.ticks_left == 0,
+            error,
+        }
     }
 
     /// No guest code had run: nothing trapped and nothing was refused.
@@ -143,7 +162,10 @@ impl Broken {
             // Compilers put the stack of locals at the bottom of memory, so deep recursion ends below address zero.
             Some(Trap::MemoryOutOfBounds) if deep => CallError::Stack { frames },
             Some(trap) if is_of_the_reply(trap) => CallError::InvalidReply { reason: words(trap) },
-            Some(trap) => CallError::Trap { reason: words(trap), frames },
+            Some(trap) => match self.panic {
+                Some(Panic { place, message }) => CallError::Panic { place, message, frames },
+                None => CallError::Trap { reason: words(trap), frames },
+            },
             None => untrapped(&self.error, limits),
         }
     }
@@ -155,11 +177,19 @@ fn untrapped(error: &wasmtime::Error, limits: &Limits) -> CallError {
     if is_of_pool(error) {
         return CallError::Host { reason };
     }
-    // wasmtime keeps the type of this error to itself; a test holds on to the text.
-    if reason.contains("fuel allocated for hostcalls has been exhausted") {
+    // wasmtime keeps the type of this error to itself, so it is known by the end of its own text, which no guest has
+    // a say in; a test holds on to it.
+    if error.root_cause().to_string().ends_with("fuel allocated for hostcalls has been exhausted") {
         return CallError::ReplyTooLarge { limit: limits.reply };
     }
     CallError::InvalidReply { reason }
+}
+
+/// What the guest left behind when it ended itself. Any other trap is not the end of a panic.
+fn panic(error: &wasmtime::Error, store: &Store<CallState>) -> Option<Panic> {
+    let Some(Trap::UnreachableCodeReached) = error.downcast_ref::<Trap>() else { return None };
+    let dump = error.downcast_ref::<WasmCoreDump>()?;
+    dump.memories().iter().find_map(|memory| Panic::find(memory.data(store)))
 }
 
 fn is_of_pool(error: &wasmtime::Error) -> bool {

@@ -34,6 +34,8 @@ fn compile_config() -> Config {
         .cranelift_opt_level(OptLevel::Speed)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(ASYNC_STACK)
+        // Not written anywhere: it is the way to the memory of a guest that trapped.
+        .coredump_on_trap(true)
         .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(FRAMES_MAX));
     config
 }

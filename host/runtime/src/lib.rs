@@ -16,6 +16,7 @@ mod examine;
 mod generated;
 mod limits;
 mod load;
+mod panic;
 mod plugin;
 mod swap;
 mod ticker;

@@ -18,7 +18,7 @@ use crate::generated::ReconcilerPre;
 use crate::limits::Limits;
 use crate::plugin::Plugin;
 use crate::ticker::Ticker;
-use crate::{engine, examine};
+use crate::{call, engine, examine};
 
 /// How plugins are run.
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ pub struct RuntimeOptions {
     pub cache_dir: Option<PathBuf>,
     /// Most bytes that the folder keeps.
     pub cache_limit: u64,
-    /// Calls at once; each may hold as much memory as `limits` allow.
+    /// Calls at once; each may hold as much memory as `limits` allow. One plugin has three quarters of them at most.
     pub concurrency: u32,
     /// What a plugin may use.
     pub limits: Limits,
@@ -156,6 +156,8 @@ pub struct Runtime {
     engine: Engine,
     linker: Linker<CallState>,
     caller: Arc<Caller>,
+    /// Calls of one plugin at once.
+    share: usize,
     shop: Arc<Shop>,
 }
 
@@ -180,8 +182,9 @@ struct Shop {
 impl Runtime {
     /// Starts the engine and opens the folder of compiled plugins.
     pub fn new(options: RuntimeOptions) -> Result<Self, RuntimeError> {
-        let slots = options.concurrency.max(1);
-        let engine = engine::for_running(slots, &options.limits)
+        let concurrency = options.concurrency.max(1);
+        let slots = usize::try_from(concurrency).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
+        let engine = engine::for_running(concurrency, &options.limits)
             .map_err(|error| RuntimeError::Engine { reason: format!("{error:#}") })?;
         let (folder, temporary) = cache_folder(options.cache_dir)?;
         let cache = Cache::open(&folder, options.cache_limit)
@@ -200,9 +203,10 @@ impl Runtime {
             caller: Arc::new(Caller {
                 engine: engine.clone(),
                 ticker,
-                slots: Semaphore::new(slots.try_into().unwrap_or(Semaphore::MAX_PERMITS)),
+                slots: Semaphore::new(slots),
                 limits: options.limits,
             }),
+            share: call::share(slots),
             engine,
             shop: Arc::new(shop),
         })
@@ -225,6 +229,7 @@ impl Runtime {
         Ok(Arc::new(Plugin {
             caller: self.caller.clone(),
             pre,
+            share: Semaphore::new(self.share),
             digest: format!("sha256:{digest}"),
             manifest,
         }))

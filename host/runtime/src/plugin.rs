@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_core::contract::{Manifest, Request};
 use evenkeel_core::guest::{CallError, Guest, GuestFuture, GuestReply};
+use tokio::sync::Semaphore;
 
 use crate::call::{CallState, Caller};
 use crate::generated::ReconcilerPre;
@@ -13,6 +14,8 @@ use crate::generated::ReconcilerPre;
 pub struct Plugin {
     pub(crate) caller: Arc<Caller>,
     pub(crate) pre: ReconcilerPre<CallState>,
+    /// Its share of the caller's slots.
+    pub(crate) share: Semaphore,
     pub(crate) digest: String,
     pub(crate) manifest: Manifest,
 }
@@ -30,7 +33,7 @@ impl Plugin {
 
     /// One call of a pass, in a fresh instance.
     pub async fn reconcile(&self, request: &Request) -> Result<GuestReply, CallError> {
-        self.caller.reconcile(&self.pre, request).await
+        self.caller.reconcile(&self.pre, &self.share, request).await
     }
 }
 
@@ -44,7 +47,7 @@ impl Guest for Plugin {
     }
 
     fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
-        Box::pin(self.caller.reconcile(&self.pre, request))
+        Box::pin(self.caller.reconcile(&self.pre, &self.share, request))
     }
 }
 

@@ -66,6 +66,17 @@ async fn a_trap_names_the_function() {
 }
 
 #[tokio::test]
+async fn a_panic_is_told_with_its_place_and_its_words() {
+    let note =
+        r#"(data (i32.const 8192) "evenkeel-panic:\00\22\00\00\00panicked at src/plan.rs:12:5:\nboom")"#;
+    check(&that("unreachable").with(note), expect!["trap: the plugin panicked at src/plan.rs:12:5: boom"])
+        .await;
+    // What traps otherwise has not panicked, whatever lies in its memory.
+    let divides = that("(drop (i32.div_u (i32.const 1) (i32.const 0)))").with(note);
+    check(&divides, expect!["trap: the plugin trapped: integer divide by zero in reconcile"]).await;
+}
+
+#[tokio::test]
 async fn a_loop_ends_at_the_deadline() {
     check(&that("(loop $l (br $l))"), expect!["deadline: the plugin did not answer within 50ms"]).await;
 }
@@ -277,6 +288,49 @@ async fn others_get_a_turn_while_a_guest_loops() {
     assert!(answered.await.is_ok());
     assert!(!spinning.is_finished());
     assert!(matches!(spinning.await, Ok(Err(CallError::Deadline { .. }))));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_plugin_is_not_blamed_for_the_time_that_others_took() {
+    let limits = Limits { time: Duration::from_millis(100), ..tight() };
+    let plugin = load(&that("(loop $l (br $l))"), limits).await.expect("the guest is taken");
+    // Begun on the worker itself, which looks for work from elsewhere only after dozens of turns.
+    let all = tokio::spawn(async move {
+        let started = Instant::now();
+        let calls: Vec<_> = (0..4)
+            .map(|_| {
+                let plugin = plugin.clone();
+                tokio::spawn(async move { plugin.reconcile(&request()).await })
+            })
+            .collect();
+        for call in calls {
+            assert_eq!(call.await.expect("no panic"), Err(CallError::Deadline { limit: limits.time }));
+            // One worker for four of them, and each had the whole of its time.
+            let took = started.elapsed();
+            assert!(took >= limits.time * 3, "cut off after {took:?}");
+        }
+    });
+    assert!(all.await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_hangs_leaves_some_slots_to_the_others() {
+    let runtime = runtime(Limits { time: Duration::from_secs(2), ..tight() });
+    let hangs = runtime.load(&that("(loop $l (br $l))").build()).await.expect("the guest is taken");
+    let answers = runtime.load(&that("").build()).await.expect("the guest is taken");
+    // Far more calls than the runtime has slots, all of them at once.
+    let calls: Vec<_> = (0..40)
+        .map(|_| {
+            let hangs = hangs.clone();
+            tokio::spawn(async move { hangs.reconcile(&request()).await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    for _ in 0..10 {
+        assert!(answers.reconcile(&request()).await.is_ok());
+    }
+    assert!(!calls.iter().any(tokio::task::JoinHandle::is_finished), "nobody had to give a slot back");
+    calls.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]
