@@ -1,5 +1,10 @@
 //! Irreversible steps need fresh evidence.
 
+use std::sync::{Arc, OnceLock};
+
+use evenkeel_core::contract::Action;
+use evenkeel_engine::faults::{Deed, Fate, Faults};
+use evenkeel_sandbox::Sandbox;
 use serde_json::json;
 
 use crate::support::*;
@@ -90,6 +95,32 @@ async fn a_delete_is_called_off_where_the_cache_was_stale() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delete_is_called_off_where_the_primary_itself_was_stale() {
+    let plugin = Native::new("demo")
+        .controller("sweep", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let target = call.get(&config_map("target"))?;
+            let go = call.get(&config_map("go"))?;
+            let sweep = primary["spec"]["keep"] != true && go.is_some() && target.is_some();
+            done(if sweep { vec![delete(&config_map("target"))] } else { vec![] })
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    let map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": name}});
+    world.apply(map("target")).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.hold_watches("widgets");
+    world.merge(&widget_ref("w"), json!({"spec": {"keep": true}})).await;
+    world.apply(map("go")).await;
+    world.settle().await;
+    assert!(world.object(&config_map("target")).await.is_some(), "its owner wants it kept");
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_action_before_the_irreversible_one_does_not_go_round_in_circles() {
     let plugin = Native::new("demo")
         .controller("both", widget_kind(), |call| {
@@ -108,4 +139,45 @@ async fn an_action_before_the_irreversible_one_does_not_go_round_in_circles() {
     world.delete(&widget_ref("w")).await;
     world.settle().await;
     assert_eq!(world.object(&widget_ref("w")).await, None);
+}
+
+/// Has somebody adopt ConfigMap `target` in the very moment before it is deleted, after the evidence was found fresh.
+#[derive(Default)]
+struct Adopts(OnceLock<Sandbox>);
+
+impl Faults for Adopts {
+    fn strike(&self, deed: Deed<'_>) -> Fate {
+        if let (Action::Delete(_), Some(sandbox)) = (deed.action, self.0.get())
+            && let Some(mut target) = sandbox.get("v1", "ConfigMap", "a", "target")
+        {
+            target["data"] = json!({"adopted": "yes"});
+            sandbox.put(target).expect("it is stored");
+        }
+        Fate::Proceed
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_is_refused_where_somebody_changed_the_object_after_the_evidence_was_taken() {
+    let plugin = Native::new("demo")
+        .controller("sweep", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let adopted =
+                call.get(&config_map("target"))?.is_none_or(|seen| seen["data"]["adopted"] == "yes");
+            let sweep = primary["spec"]["sweep"] == true && !adopted;
+            done(if sweep { vec![delete(&config_map("target"))] } else { vec![] })
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let adopts = Arc::new(Adopts::default());
+    let world = World::with_faults(plugin, adopts.clone()).await;
+    assert!(adopts.0.set(world.sandbox.clone()).is_ok());
+    world.apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "target"}})).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.merge(&widget_ref("w"), json!({"spec": {"sweep": true}})).await;
+    world.advance(60).await;
+    assert!(world.object(&config_map("target")).await.is_some(), "it is somebody's now");
+    assert_eq!(world.last_failure("sweep", "w"), None, "and the pass came to see that");
 }

@@ -74,3 +74,58 @@ async fn pruning_needs_the_grant_to_delete() {
     assert!(world.object(&config_map("y")).await.is_some());
     assert_eq!(world.last_failure("family", "w").expect("a failure").kind, FailureKind::Denied);
 }
+
+/// Somebody makes a ConfigMap that the Widget `w` controls.
+async fn adopted(world: &World, name: &str) {
+    let uid = world.object(&widget_ref("w")).await.expect("w")["metadata"]["uid"].clone();
+    let mut object = child(&json!(name));
+    object["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "demo.dev/v1", "kind": "Widget", "name": "w", "uid": uid, "controller": true}]);
+    world.apply(object).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_under_the_primarys_control_later_is_pruned_without_a_plugin_call() {
+    let plugin = family().build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(parent(json!({"children": ["x"], "prune": true}))).await;
+    world.settle().await;
+    let (calls, _) = (plugin.calls(), world.writes());
+    adopted(&world, "late").await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["delete ConfigMap a/late"]);
+    assert_eq!(plugin.calls(), calls);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pruning_without_a_plugin_call_needs_fresh_evidence_too() {
+    let plugin = Native::new("demo")
+        .controller("family", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            if primary["metadata"]["name"] != "w" {
+                return done(vec![]);
+            }
+            let keep = call.get(&widget_ref("policy"))?.is_some_and(|policy| policy["spec"]["keep"] == true);
+            let mut outcome = done(vec![]);
+            if let Ok(conclusion) = &mut outcome
+                && !keep
+            {
+                conclusion.prune = vec![config_map_kind()];
+            }
+            outcome
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("policy")).await;
+    world.apply(parent(json!({}))).await;
+    world.settle().await;
+    // The host hears no more of the policy, and so not that it says otherwise now.
+    world.hold_watches("widgets");
+    world.merge(&widget_ref("policy"), json!({"spec": {"keep": true}})).await;
+    adopted(&world, "late").await;
+    world.settle().await;
+    assert!(world.object(&config_map("late")).await.is_some());
+    assert_eq!(world.writes(), [""; 0]);
+}
