@@ -33,6 +33,13 @@ pub enum Trigger {
         /// That object.
         by: ObjectRef,
     },
+    /// A provider told that a question of its last pass may be answered otherwise now.
+    Told {
+        /// The provider.
+        provider: String,
+        /// The question.
+        question: String,
+    },
     /// Its last pass failed.
     Retry,
     /// Its last conclusion asked for it.
@@ -51,6 +58,7 @@ impl std::fmt::Display for Trigger {
             Self::Serving { gvk, served: true } => write!(f, "{gvk} is served now"),
             Self::Serving { gvk, served: false } => write!(f, "{gvk} is no longer served"),
             Self::Enqueued { by } => write!(f, "{by} asked for it"),
+            Self::Told { provider, question } => write!(f, "{provider} told that its {question} changed"),
             Self::Retry => f.write_str("the last pass failed"),
             Self::Requeue => f.write_str("the last pass asked to be run again"),
             Self::Resync => f.write_str("it was time to look again"),

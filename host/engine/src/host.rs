@@ -90,6 +90,7 @@ impl Host {
         if let Some(events) = events {
             tasks.spawn(Arc::clone(&shared).take_events(events));
         }
+        tasks.spawn(Arc::clone(&shared).take_told());
         for _ in 0..workers.max(1) {
             tasks.spawn(Arc::clone(&shared).work());
         }

@@ -12,6 +12,7 @@ pub mod clock;
 mod crds;
 pub mod directory;
 mod dispatch;
+mod external;
 pub mod faults;
 mod health;
 pub mod host;

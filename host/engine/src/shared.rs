@@ -105,7 +105,10 @@ impl Shared {
         // An event moves from the feed to `taking`, then to the queue, then to `running`, whose pass may put another
         // into the feed. Each place is looked at in turn; that nothing moved meanwhile is told by `moves`.
         let moves = self.moves.load(Ordering::SeqCst);
-        let still = |shared: &Self| shared.cluster.unread() == 0 && !shared.taking.load(Ordering::SeqCst);
+        let still = |shared: &Self| {
+            let unread = shared.cluster.unread() > 0 || shared.taking.load(Ordering::SeqCst);
+            !unread && shared.providers.idle()
+        };
         if !still(self) {
             return false;
         }

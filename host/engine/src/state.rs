@@ -16,6 +16,7 @@ use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::{Priority, Queue};
 use evenkeel_core::record::Trigger;
 
+use crate::external::ExternalIndex;
 use crate::health::Health;
 use crate::keys::{ControllerId, Entry, Key, Keys, Memo, Wait};
 use crate::limits::{DENIALS_MAX, WORKERS_SHARE};
@@ -27,6 +28,8 @@ use crate::status::Refusal;
 pub(crate) struct State {
     pub(crate) queue: Queue<Key, Trigger>,
     pub(crate) deps: DependencyIndex<Key>,
+    /// What was asked of providers.
+    pub(crate) externals: ExternalIndex,
     pub(crate) keys: Keys,
     pub(crate) plugins: BTreeMap<String, Slot>,
     pub(crate) controllers: HashMap<ControllerId, ControllerSlot>,
@@ -233,6 +236,7 @@ impl State {
     pub(crate) fn forget(&mut self, key: Key) {
         self.unpark(key);
         self.deps.forget(&key);
+        self.externals.forget(key);
         self.queue.remove(&key);
         if let Some(slot) = self.slot_of(key) {
             slot.health.forget(key);
@@ -411,6 +415,7 @@ impl State {
         let primary = Query::Get(GetQuery { object: taken.object.clone(), view });
         queries.extend(Prepared::new(primary).ok().map(Arc::new));
         queries.extend(extras);
+        self.externals.record(taken.key, &queries);
         self.deps.record(taken.key, &queries);
     }
 

@@ -6,10 +6,13 @@
 use serde_json::Value;
 
 use super::{CallReply, PassRecord};
-use crate::contract::{Action, Answer, FailedPass, Gvk, Json, Observation, Request};
+use crate::contract::{Action, Answer, FailedPass, Gvk, Json, Observation, Query, Request};
 
 /// What stands in the place of a value.
 const STRUCK: &str = "(struck out)";
+
+/// The member of a question's or an operation's arguments that nobody but its provider may see.
+const SENSITIVE: &str = "sensitive";
 
 /// How keys end, in small letters, of which the text is a secret.
 const SECRET_KEYS: [&str; 8] =
@@ -21,7 +24,8 @@ pub(super) fn record(record: &mut PassRecord) {
         request(given);
     }
     for call in &mut record.calls {
-        if let CallReply::Asked { answers, .. } = &mut call.reply {
+        if let CallReply::Asked { queries, answers } = &mut call.reply {
+            queries.iter_mut().for_each(query);
             answers.iter_mut().for_each(observation);
         }
     }
@@ -54,7 +58,15 @@ pub(super) fn shows_secrets(given: &Request) -> bool {
     struck != *given
 }
 
+fn query(query: &mut Query) {
+    match query {
+        Query::External(external) => strike_sensitive(&mut external.arguments),
+        Query::Get(_) | Query::List(_) | Query::Clock => {}
+    }
+}
+
 fn observation(observation: &mut Observation) {
+    query(&mut observation.query);
     match &mut observation.answer {
         Answer::Object(Some(object)) => object_text(object),
         Answer::Objects(objects) => objects.iter_mut().for_each(object_text),
@@ -70,12 +82,27 @@ fn action(action: &mut Action) {
         }
         Action::Patch(patch) if is_secret(&patch.object.gvk) => strike(&mut patch.merge),
         Action::Patch(patch) => object_text(&mut patch.merge),
-        Action::External(operation) => object_text(&mut operation.arguments),
+        Action::External(operation) => {
+            strike_sensitive(&mut operation.arguments);
+            object_text(&mut operation.arguments);
+        }
         Action::Delete(_)
         | Action::AddFinalizer(_)
         | Action::RemoveFinalizer(_)
         | Action::Publish(_)
         | Action::Enqueue(_) => {}
+    }
+}
+
+/// What a question or an operation says itself to be sensitive, names included.
+fn strike_sensitive(arguments: &mut Json) {
+    if !arguments.contains(SENSITIVE) {
+        return;
+    }
+    let Ok(Value::Object(mut members)) = serde_json::from_str::<Value>(arguments) else { return };
+    if let Some(sensitive) = members.get_mut(SENSITIVE) {
+        *sensitive = Value::String(STRUCK.to_owned());
+        *arguments = Value::Object(members).to_string().into();
     }
 }
 
@@ -156,8 +183,8 @@ fn strike(text: &mut Json) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::{Apply, ObjectRef, Patch};
-    use crate::record::{DeedOutcome, DeedRecord, End, Trigger};
+    use crate::contract::{Apply, ExternalQuery, ObjectRef, Operation, Patch};
+    use crate::record::{CallRecord, DeedOutcome, DeedRecord, End, Trigger};
 
     const MARKER: &str = "bWFya2Vy";
 
@@ -183,6 +210,13 @@ mod tests {
         let seen = |answer| Observation { query: get.clone(), answer };
         let patch =
             Patch { object: reference(), merge: format!(r#"{{"data":{{"key":"{MARKER}"}}}}"#).into() };
+        let sensitive = || Json::from(format!(r#"{{"vm":"vm-1","sensitive":{{"key":"{MARKER}"}}}}"#));
+        let ask = Query::External(ExternalQuery {
+            provider: "p".into(),
+            question: "q".into(),
+            arguments: sensitive(),
+        });
+        let asked = Observation { query: ask.clone(), answer: Answer::External(Ok("{}".into())) };
         let mut record = PassRecord {
             time: String::new(),
             plugin: String::new(),
@@ -204,10 +238,21 @@ mod tests {
                 last_failure: None,
                 config: "{}".into(),
             }),
-            calls: vec![],
+            calls: vec![CallRecord {
+                reply: CallReply::Asked { queries: vec![ask.clone()], answers: vec![asked] },
+                log: vec![],
+                micros: 0,
+                memory: 0,
+            }],
             deeds: vec![
                 deed(Action::Apply(Apply { object: secret(), force: false, controlled: false })),
                 deed(Action::Patch(patch)),
+                deed(Action::External(Operation {
+                    key: "k".into(),
+                    provider: "p".into(),
+                    operation: "o".into(),
+                    arguments: sensitive(),
+                })),
             ],
             end: End::Stands,
             micros: 0,

@@ -154,7 +154,9 @@ impl Look<'_> {
                 self.shared.enqueue(self.taken.loaded.name(), &enqueue.controller, &enqueue.object, trigger);
                 Ok((None, Ok(None)))
             }
-            Action::External(operation) => Ok((None, self.shared.providers.perform(operation).await)),
+            Action::External(operation) => {
+                Ok((None, self.shared.providers.perform(&self.caller(), operation).await))
+            }
             Action::Create(_)
             | Action::Apply(_)
             | Action::ApplyStatus(_)

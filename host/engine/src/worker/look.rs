@@ -24,6 +24,7 @@ use crate::keys::Kept;
 use crate::limits::PASSES_BEFORE_RELEARNING;
 use crate::notes::Notes;
 use crate::paused::is_paused;
+use crate::provider::Caller;
 use crate::settle;
 use crate::shared::Shared;
 use crate::state::Taken;
@@ -185,7 +186,9 @@ impl<'a> Look<'a> {
         let shared = self.shared;
         match query.query() {
             Query::Clock => Ok(Seen::Time(shared.clock.now().to_string())),
-            Query::External(query) => Ok(Seen::External(shared.providers.answer(query).await)),
+            Query::External(query) => {
+                Ok(Seen::External(shared.providers.answer(&self.caller(), query).await))
+            },
             Query::Get(_) | Query::List(_) => match look(&shared.cluster, query.query()) {
                 Some(Ok(seen)) => Ok(seen),
                 Some(Err(need)) => {
@@ -312,6 +315,16 @@ impl<'a> Look<'a> {
         let mut queries = self.queries();
         queries.extend(more.iter().cloned());
         self.shared.state().depend(self.taken, queries, self.extras.clone());
+        self.shared.forget_unasked();
+    }
+
+    /// Who providers are asked by.
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            plugin: self.taken.loaded.name().to_owned(),
+            object: self.taken.object.clone(),
+            uid: self.primary.as_ref().map(|primary| primary.head().uid.clone()),
+        }
     }
 
     async fn conclude(&mut self, conclusion: Conclusion) -> Result<Ended, Stop> {
