@@ -12,6 +12,9 @@ use crate::target::ActionTarget;
 /// Metadata that names the object: nobody can change it.
 const NAMES: [&str; 3] = ["name", "namespace", "uid"];
 
+/// Labels, or annotations, up to which each is a part of its own: both and the rest still fit into a view.
+const ENTRIES_MAX: usize = 12;
+
 /// The view in which an action may drift; empty for the whole object.
 pub fn of(target: &ActionTarget<'_>) -> Vec<String> {
     let parts = match target.action() {
@@ -36,10 +39,7 @@ fn applied(body: &Map<String, Value>, controlled: bool) -> Option<Vec<String>> {
             ("apiVersion" | "kind", _) => {}
             // The API server keeps it elsewhere.
             ("stringData", _) => return None,
-            ("metadata", Value::Object(metadata)) => {
-                let marks = metadata.keys().filter(|key| !NAMES.contains(&key.as_str()));
-                parts.extend(marks.map(|key| format!("/metadata/{}", escaped(key))));
-            }
+            ("metadata", Value::Object(metadata)) => parts.extend(of_metadata(metadata)),
             (key, _) => parts.push(format!("/{}", escaped(key))),
         }
     }
@@ -51,6 +51,21 @@ fn applied(body: &Map<String, Value>, controlled: bool) -> Option<Vec<String>> {
         parts.push("/metadata/uid".to_owned());
     }
     Some(parts)
+}
+
+/// Labels and annotations one by one, as everybody puts theirs beside those of others; the rest of metadata by fields.
+fn of_metadata(metadata: &Map<String, Value>) -> Vec<String> {
+    let mut parts = Vec::new();
+    for (key, value) in metadata.iter().filter(|(key, _)| !NAMES.contains(&key.as_str())) {
+        let field = format!("/metadata/{}", escaped(key));
+        match value {
+            Value::Object(entries) if !entries.is_empty() && entries.len() <= ENTRIES_MAX => {
+                parts.extend(entries.keys().map(|entry| format!("{field}/{}", escaped(entry))));
+            }
+            _ => parts.push(field),
+        }
+    }
+    parts
 }
 
 /// A key as a JSON pointer writes it.
@@ -79,8 +94,18 @@ mod tests {
     #[test]
     fn an_apply_may_drift_in_what_it_says() {
         let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b",
-            "labels": {"c": "d"}}, "spec": {}, "a/b~c": 1});
-        check(Action::Apply(apply(object, false)), expect!["/a~1b~0c /metadata/labels /spec"]);
+            "labels": {"app.example.org/c": "d"}}, "spec": {}, "a/b~c": 1});
+        check(
+            Action::Apply(apply(object, false)),
+            expect!["/a~1b~0c /metadata/labels/app.example.org~1c /spec"],
+        );
+    }
+
+    #[test]
+    fn many_labels_are_one_part() {
+        let labels: Map<String, Value> = (0..20).map(|number| (format!("l{number}"), json!("x"))).collect();
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels}});
+        check(Action::Apply(apply(object, false)), expect!["/metadata/labels"]);
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl CachedObject {
         if view.is_whole() {
             hasher.text(&self.json);
         }
-        for part in view.pointers().iter().map(|pointer| pointer.find(&self.json)) {
+        for part in Pointer::find_all(view.pointers(), &self.json) {
             hasher.maybe(part);
         }
         hasher.finish()

@@ -1,11 +1,12 @@
 //! JSON pointers (RFC 6901): parsed once, looked up in values and, without building a tree, in JSON text.
 
+mod seek;
+
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, Visitor};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::limits::{POINTER_BYTES_MAX, POINTER_TOKENS_MAX};
 
@@ -68,9 +69,12 @@ impl Pointer {
 
     /// The part of a JSON text, as it is written there; none where there is none or the text is not JSON.
     pub fn find<'j>(&self, json: &'j str) -> Option<&'j str> {
-        let mut deserializer = serde_json::Deserializer::from_str(json);
-        let found = Seek(&self.tokens).deserialize(&mut deserializer).ok()?;
-        found.map(RawValue::get)
+        Self::find_all(std::slice::from_ref(self), json).pop().flatten()
+    }
+
+    /// The parts of a JSON text that several pointers point to, in their order; it is read once.
+    pub fn find_all<'j>(pointers: &[Self], json: &'j str) -> Vec<Option<&'j str>> {
+        seek::find_all(pointers, json)
     }
 }
 
@@ -109,81 +113,6 @@ fn unescape(token: &str) -> Result<Box<str>, PointerError> {
 fn index(token: &str) -> Option<usize> {
     let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|byte| byte.is_ascii_digit()));
     if plain { token.parse().ok() } else { None }
-}
-
-/// Goes down one path of a JSON text and skips everything beside it.
-struct Seek<'p>(&'p [Box<str>]);
-
-impl<'de> DeserializeSeed<'de> for Seek<'_> {
-    type Value = Option<&'de RawValue>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        match self.0.split_first() {
-            None => <&RawValue as serde::Deserialize>::deserialize(deserializer).map(Some),
-            Some((token, rest)) => deserializer.deserialize_any(Step { token, rest }),
-        }
-    }
-}
-
-struct Step<'p> {
-    token: &'p str,
-    rest: &'p [Box<str>],
-}
-
-impl<'de> Visitor<'de> for Step<'_> {
-    type Value = Option<&'de RawValue>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        while let Some(Key(key)) = map.next_key()? {
-            if key == self.token {
-                found = map.next_value_seed(Seek(self.rest))?;
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(found)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut found = None;
-        let mut left = index(self.token);
-        loop {
-            if left == Some(0) {
-                match seq.next_element_seed(Seek(self.rest))? {
-                    Some(element) => found = element,
-                    None => return Ok(None),
-                }
-            } else if seq.next_element::<IgnoredAny>()?.is_none() {
-                return Ok(found);
-            }
-            left = left.and_then(|left| left.checked_sub(1));
-        }
-    }
-
-    // Whatever else stands there has no parts.
-    fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
 }
 
 /// A key of a JSON object, borrowed where it has no escapes.
