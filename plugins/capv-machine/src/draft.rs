@@ -120,7 +120,8 @@ impl<'m> Draft<'m> {
             }
         }
         let status = VSphereMachineStatus { conditions: conditions.finish(), ..self.status.clone() };
-        act::apply_status::<VSphereMachine>((&self.id.namespace, &self.id.name), &status).into()
+        // Nobody else has a say in it.
+        act::apply_status::<VSphereMachine>((&self.id.namespace, &self.id.name), &status).force().into()
     }
 
     /// The summary: the machine is ready where it is provisioned and its vCenter can be asked.

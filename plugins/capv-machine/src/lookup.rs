@@ -26,7 +26,8 @@ pub enum Found {
         /// Whether a change of it will wake the machine.
         watched: bool,
     },
-    /// Several VMs have its UUID, and none of them, or more than one, bears its marker.
+    /// Several VMs have its UUID, and none of them, or more than one, bears its marker; or one was found that is not its
+    /// own.
     Ambiguous(Vec<String>),
     /// Nobody knows.
     Unknown(Why),
@@ -76,17 +77,24 @@ fn by_uuid(answer: VmAnswer, id: &Identity) -> Found {
     match answer {
         VmAnswer::Unknown(why) => Found::Unknown(why),
         VmAnswer::Absent => Found::Absent,
-        VmAnswer::Hit { vm, watched } => accessible(vm, watched),
+        VmAnswer::Hit { vm, watched } => own(vm, watched, id),
         VmAnswer::Ambiguous { vms } => {
             let mut marked = vms.iter().filter(|vm| id.is_marked(vm));
             match (marked.next(), marked.next()) {
-                (Some(vm), None) => accessible(Box::new(vm.clone()), false),
+                (Some(vm), None) => own(Box::new(vm.clone()), false, id),
                 _ => Found::Ambiguous(vms.into_iter().map(|vm| vm.vm).collect()),
             }
         }
     }
 }
 
-fn accessible(vm: Box<Vm>, watched: bool) -> Found {
-    if vm.accessible { Found::Vm { vm, watched } } else { Found::Inaccessible { watched } }
+/// A VM that has the UUID by its own words, too: of any other nothing is known.
+fn own(vm: Box<Vm>, watched: bool, id: &Identity) -> Found {
+    if !vm.accessible {
+        Found::Inaccessible { watched }
+    } else if id.is_ours(&vm) {
+        Found::Vm { vm, watched }
+    } else {
+        Found::Ambiguous(vec![vm.vm])
+    }
 }

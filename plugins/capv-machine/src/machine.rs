@@ -147,8 +147,12 @@ impl Turn<'_> {
                 Ok(draft.end(poll(watched, SLOW)))
             }
             Found::Ambiguous(vms) => {
-                let message =
-                    format!("{} have the machine's UUID, and not one of them its marker", vms.join(", "));
+                let message = match vms.as_slice() {
+                    [vm] => format!("{vm} was found by the machine's UUID and is another one's"),
+                    vms => {
+                        format!("{} have the machine's UUID, and not one of them its marker", vms.join(", "))
+                    }
+                };
                 self.say(draft, reasons::AMBIGUOUS_VM, &message);
                 Ok(draft.end(Some(PERSON)))
             }

@@ -3,6 +3,7 @@
 
 mod cloning;
 mod deletion;
+mod laws;
 mod lookup;
 mod provision;
 mod tasks;
