@@ -4,6 +4,7 @@
 //! credentials. Beside each provider stands its twin: the same code on a simulated far end, for scenarios and demos.
 
 pub mod changes;
+pub mod config;
 pub mod machine;
 pub mod provider;
 pub mod twins;

@@ -18,6 +18,12 @@ pub trait Twin: Provider {
 
     /// What must never be, and is: a sentence each.
     fn invariants(&self) -> Vec<String>;
+
+    /// The same far end as a host finds it that has just been started: what the provider itself remembered is lost.
+    /// None where it remembers nothing.
+    fn after_restart(&self) -> Option<Arc<dyn Twin>> {
+        None
+    }
 }
 
 /// Why a twin does not do as it is told.

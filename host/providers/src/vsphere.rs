@@ -1,7 +1,7 @@
 //! vSphere: virtual machines of one or several vCenters.
 //!
 //! Every call is a method of a managed object with parameters ([`vcenter::Call`]); who carries it is behind
-//! [`vcenter::Vcenter`]: SOAP over HTTPS, or the simulated vCenter in this process. Sessions, limits, bundled reads,
+//! [`vcenter::Vcenter`]: SOAP or VI JSON over HTTPS, or the simulated vCenter in this process. Sessions, limits, bundled reads,
 //! evidence before anything is started, and waiting for changes are the same code on both.
 
 mod clone_spec;
@@ -20,6 +20,7 @@ pub mod simulated;
 pub mod soap;
 pub mod tls;
 pub mod vcenter;
+pub mod vi_json;
 mod view;
 mod watch;
 pub mod words;

@@ -51,10 +51,14 @@ impl From<CallError> for Failed {
 }
 
 /// What is known of earlier tries.
-#[derive(Clone, Copy)]
-struct Before {
-    /// Something may have been started that nobody knows of: by a call without an answer, or before a restart.
-    lost: bool,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// There were none.
+    Nothing,
+    /// The host may have been restarted in the midst of one.
+    Restarted,
+    /// A call was made that had no answer.
+    InDoubt,
 }
 
 impl Deed {
@@ -86,18 +90,19 @@ impl Server {
     pub(crate) async fn perform(&self, caller: &Caller, key: &str, deed: &Deed) -> Outcome {
         let entry = self.ledger.entry(caller, key);
         let mut entry = entry.lock().await;
-        let lost = match &*entry {
+        let before = match &*entry {
             Entry::Started(task) => return Outcome::Task { task: task.id.clone() },
             Entry::Done(vm) => return Outcome::Done { vm: vm.clone() },
-            Entry::Unstarted => !self.ledger.knows(caller, key),
-            Entry::InDoubt => true,
+            Entry::Unstarted if self.ledger.knows(caller, key) => Before::Nothing,
+            Entry::Unstarted => Before::Restarted,
+            Entry::InDoubt => Before::InDoubt,
         };
         // A pass that is given up midway leaves this behind.
-        let before = std::mem::replace(&mut *entry, Entry::InDoubt);
-        match self.begin(deed, Before { lost }).await {
+        let known = std::mem::replace(&mut *entry, Entry::InDoubt);
+        match self.begin(deed, before).await {
             Ok(begun) => self.note(&mut entry, begun),
             Err(Failed::Looking(error)) => {
-                *entry = before;
+                *entry = known;
                 Outcome::Unknown(Unknown::of(&self.name, &error))
             }
             Err(Failed::Starting(CallError::Fault(fault))) => {
@@ -111,7 +116,6 @@ impl Server {
     fn note(&self, entry: &mut Entry, begun: Begun) -> Outcome {
         let (noted, outcome) = match begun {
             Begun::Started(task) => {
-                self.ledger.own(&task);
                 let id = task.id.clone();
                 (Entry::Started(task), Outcome::Task { task: id })
             }
@@ -151,19 +155,23 @@ impl Server {
         if is_so(deed, &view) && !self.hides(deed, &vm).await? {
             return Ok(Begun::Done(None));
         }
-        if before.lost
+        if before != Before::Nothing
             && let Some(task) = self.under_way(&vm, deed).await?.pop()
         {
-            return Ok(Begun::Started(task));
+            return Ok(self.started(task));
         }
-        let started = self.session.call(&call_for(deed, &vm)).await;
-        match started {
-            Ok(Data::Ref(task)) => Ok(Begun::Started(task)),
+        match self.session.call(&call_for(deed, &vm)).await {
+            Ok(Data::Ref(task)) => Ok(self.started(task)),
             Ok(_) if matches!(deed, Deed::ShutdownGuest(_)) => Ok(Begun::Done(None)),
             Ok(_) => Err(Failed::Starting(CallError::BadAnswer("the call answered no task".to_owned()))),
             Err(error) if error.is_fault("ManagedObjectNotFound") => Ok(gone()),
             Err(error) => Err(Failed::Starting(error)),
         }
+    }
+
+    fn started(&self, task: MoRef) -> Begun {
+        self.ledger.own(&task);
+        Begun::Started(task)
     }
 
     /// Whether something that answers do not tell would have to be set, too.
@@ -214,11 +222,10 @@ impl Server {
         if let Some(vm) = self.made_before(clone).await? {
             return Ok(Begun::Done(Some(vm)));
         }
-        if before.lost
-            && let [task] = self.under_way(&place.template.reference, deed).await?.as_slice()
+        if before == Before::InDoubt
+            && let Some(task) = self.lost_clone(deed, &place).await?
         {
-            // If it turns out to be another's, the VM that it makes will not be ours, and the next key clones.
-            return Ok(Begun::Started(task.clone()));
+            return Ok(self.started(task));
         }
         let Some(backings) = self.backings(&place).await? else {
             self.paths.forget();
@@ -228,14 +235,26 @@ impl Server {
             .with("folder", &place.folder)
             .with("name", clone.name.as_str())
             .with("spec", clone_spec(clone, &place, &backings));
+        let _starting = self.cloning.read().await;
         match self.session.call(&call).await {
-            Ok(Data::Ref(task)) => Ok(Begun::Started(task)),
+            Ok(Data::Ref(task)) => Ok(self.started(task)),
             Ok(_) => Err(Failed::Starting(CallError::BadAnswer("the call answered no task".to_owned()))),
             Err(error) => {
                 self.paths.forget();
                 Err(Failed::Starting(error))
             }
         }
+    }
+
+    /// The task of a clone whose call had no answer: the only one of the template that nobody knows of. While this is
+    /// looked for no other clone is started, so every one of ours is known.
+    ///
+    /// If it turns out to be a stranger's, the VM that it makes is not ours, and the next key clones. After a restart
+    /// too many would be unknown: then vCenter's own check of the name has to do.
+    async fn lost_clone(&self, deed: &Deed, place: &Place) -> Result<Option<MoRef>, CallError> {
+        let _alone = self.cloning.write().await;
+        let mut unknown = self.under_way(&place.template.reference, deed).await?;
+        Ok(unknown.pop().filter(|_| unknown.is_empty()))
     }
 
     /// The VM that this clone made already.

@@ -30,6 +30,8 @@ pub(crate) struct Server {
     pub(crate) watch: Arc<Watch>,
     pub(crate) ledger: Ledger,
     pub(crate) paths: Paths,
+    /// Read by whoever starts a clone.
+    pub(crate) cloning: tokio::sync::RwLock<()>,
     names: Mutex<Names>,
     /// Ended with it.
     _tasks: JoinSet<()>,
@@ -58,6 +60,7 @@ impl Server {
             watch,
             ledger: Ledger::default(),
             paths: Paths::default(),
+            cloning: tokio::sync::RwLock::default(),
             names: Mutex::default(),
             _tasks: tasks,
         }

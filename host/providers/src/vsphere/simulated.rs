@@ -188,16 +188,23 @@ impl VsphereTwin {
             let config = ServerConfig { ip_seconds: Some(10), ..ServerConfig::default() };
             BTreeMap::from([(DEFAULT_SERVER.to_owned(), config)])
         });
+        let servers = servers.into_iter().zip(0_u64..);
+        let started = servers.map(|((name, config), number)| {
+            let server = Simulated::start(&config, seed.wrapping_add(number));
+            (name, Arc::new(server))
+        });
+        Ok(Self::on(started.collect()))
+    }
+
+    /// A provider that remembers nothing, on vCenters that do.
+    fn on(servers: BTreeMap<String, Arc<Simulated>>) -> Self {
         let login = Arc::new(Login { user: "simulated".to_owned(), password: "simulated".to_owned() });
-        let mut twin = Self { provider: Vsphere::new(), servers: BTreeMap::new() };
-        for ((name, config), number) in servers.into_iter().zip(0_u64..) {
-            let server = Arc::new(Simulated::start(&config, seed.wrapping_add(number)));
-            let far_end = Arc::<Simulated>::clone(&server);
-            twin.provider =
-                twin.provider.with(&name, far_end, Arc::<Login>::clone(&login), CallLimits::unpaced());
-            twin.servers.insert(name, server);
+        let mut provider = Vsphere::new();
+        for (name, server) in &servers {
+            let far_end = Arc::<Simulated>::clone(server);
+            provider = provider.with(name, far_end, Arc::<Login>::clone(&login), CallLimits::unpaced());
         }
-        Ok(twin)
+        Self { provider, servers }
     }
 
     /// The provider itself.
@@ -254,6 +261,14 @@ impl Twin for VsphereTwin {
         let server = self.server(wanted.server.as_deref()).map_err(|error| vec![error.to_string()])?;
         let differences = server.shared.with(|state| state.differences(wanted));
         if differences.is_empty() { Ok(()) } else { Err(differences) }
+    }
+
+    fn after_restart(&self) -> Option<Arc<dyn Twin>> {
+        for server in self.servers.values() {
+            // The host's session ends with its connections.
+            server.shared.with(|state| state.collectors.clear());
+        }
+        Some(Arc::new(Self::on(self.servers.clone())))
     }
 
     fn invariants(&self) -> Vec<String> {

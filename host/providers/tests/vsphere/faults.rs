@@ -1,9 +1,17 @@
 //! What goes wrong, and that nothing is started twice or lost for it.
 
+use std::sync::Arc;
+
+use evenkeel_core::contract::Operation;
+use evenkeel_providers::Provider;
+use evenkeel_providers::vsphere::Vsphere;
+use evenkeel_providers::vsphere::credentials::Login;
+use evenkeel_providers::vsphere::limits::CallLimits;
+use evenkeel_providers::vsphere::simulated::{ServerConfig, Simulated};
 use expect_test::expect;
 use serde_json::{Value, json};
 
-use crate::support::{World, caller, clone_arguments, owner, word};
+use crate::support::{SERVER, World, caller, clone_arguments, owner, word};
 
 fn by_uuid() -> Value {
     json!({"datacenter": "/DC0", "kind": "instance", "uuid": "0f1b2c3d-1111-4222-8333-444455556666"})
@@ -50,14 +58,48 @@ async fn a_clone_that_ended_before_anybody_looked_is_found_by_its_uuid() {
 
 #[tokio::test(start_paused = true)]
 async fn a_restarted_host_finds_what_is_under_way() {
-    let mut world = World::new(json!(null));
-    let vm = world.cloned().await;
-    let started = world.perform_as("k", "power-on", json!({"vm": vm, "owner": owner()})).await;
-    // Another caller of that name stands for another process: its ledger knows nothing of the first one's operations.
-    world.caller = caller("m-0-after-restart");
-    assert_eq!(word(&started), "task");
-    let again = world.perform_as("k", "power-on", json!({"vm": vm, "owner": owner()})).await;
-    assert_eq!(word(&again), "task", "vCenter itself says whether a second one is one too many");
+    let vm = json!({"vm": "vm-7", "path": "/DC0/vm/m-0", "owner": "ns/m-0/uid-m-0", "biosUuid": "b-1"});
+    let config: ServerConfig = serde_json::from_value(json!({"vms": [vm]})).expect("a good configuration");
+    let vcenter = Arc::new(Simulated::start(&config, 1));
+    let on = Operation {
+        key: "k".into(),
+        provider: "vsphere".into(),
+        operation: "power-on".into(),
+        arguments: json!({"server": SERVER, "vm": "vm-7", "owner": owner()}).to_string().into(),
+    };
+    // Each process has a provider of its own, which knows nothing of what the one before did.
+    let perform = async || {
+        let login = Login { user: "u".into(), password: "p".into() };
+        let far_end = Arc::<Simulated>::clone(&vcenter);
+        let vsphere = Vsphere::new().with(SERVER, far_end, Arc::new(login), CallLimits::unpaced());
+        vsphere.perform(&caller("m-0"), &on).await.expect("an outcome").expect("an answer").to_string()
+    };
+    assert_eq!(perform().await, r#"{"result":"task","task":"task-1"}"#);
+    assert_eq!(perform().await, r#"{"result":"task","task":"task-1"}"#, "it is the one under way");
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    assert_eq!(perform().await, r#"{"result":"done"}"#, "and it is done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clones_that_start_at_once_take_each_its_own_task() {
+    let world = World::new(json!(null));
+    let machines: Vec<_> = (0..50).map(|number| caller(&format!("m-{number}"))).collect();
+    let clones = machines.iter().map(async |caller| {
+        let mut arguments = clone_arguments();
+        arguments["name"] = json!(caller.object.name);
+        arguments["server"] = json!(SERVER);
+        let operation = Operation {
+            key: "k".into(),
+            provider: "vsphere".into(),
+            operation: "clone".into(),
+            arguments: arguments.to_string().into(),
+        };
+        world.twin.perform(caller, &operation).await.expect("an outcome").expect("an answer").to_string()
+    });
+    let mut tasks = futures::future::join_all(clones).await;
+    tasks.sort();
+    tasks.dedup();
+    assert_eq!(tasks.len(), 50, "{tasks:?}");
 }
 
 #[tokio::test(start_paused = true)]

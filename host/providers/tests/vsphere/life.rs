@@ -31,14 +31,14 @@ async fn a_vm_is_cloned_configured_run_and_destroyed() {
             "name": "m-0",
             "nics": [
               {
-                "connected": true,
+                "connected": false,
                 "ips": [],
                 "key": 4000,
                 "mac": "00:50:56:00:02:00",
                 "network": "DC0_DVPG0"
               },
               {
-                "connected": true,
+                "connected": false,
                 "ips": [],
                 "key": 4001,
                 "mac": "00:50:56:00:00:aa",

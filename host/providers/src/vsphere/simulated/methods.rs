@@ -200,7 +200,7 @@ impl State {
     fn shut_down(&mut self, call: &Call) -> Result<Data, Fault> {
         let vm = self.vms.get_mut(&call.target.id).ok_or_else(not_found)?;
         if vm.power != Power::On {
-            return Err(fault_of(&invalid_power(Power::Off, vm.power)));
+            return Err(fault_of(&invalid_power(Power::On, vm.power)));
         }
         if !vm.tools_running {
             let message =

@@ -324,7 +324,10 @@ impl State {
             Object::new("VirtualVmxnet3")
                 .with("key", 4000 + number)
                 .with("backing", backing)
-                .with("connectable", Object::new("VirtualDeviceConnectInfo").with("connected", true))
+                .with(
+                    "connectable",
+                    Object::new("VirtualDeviceConnectInfo").with("connected", vm.power == Power::On),
+                )
                 .with("addressType", "assigned")
                 .with("macAddress", nic.mac.as_str())
         });

@@ -1,0 +1,6 @@
+//! The provider against vcsim over HTTP and TLS, and the simulated vCenter against it. Skipped aloud where Go is missing.
+
+mod differential;
+mod life;
+mod support;
+mod trouble;
