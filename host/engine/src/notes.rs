@@ -8,14 +8,14 @@ use evenkeel_core::guest::{CallError, CallStats};
 use evenkeel_core::limits::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 use evenkeel_core::record::{CallRecord, CallReply, DeedOutcome, DeedRecord, End, PassRecord};
 use evenkeel_core::target::ActionTarget;
+use jiff::Timestamp;
 
 use crate::shared::Shared;
 use crate::state::Taken;
 
 /// The notes of one look.
-#[derive(Default)]
 pub(crate) struct Notes {
-    time: String,
+    time: Timestamp,
     request: Option<Request>,
     calls: Vec<CallRecord>,
     deeds: Vec<DeedRecord>,
@@ -25,7 +25,7 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn begin(shared: &Shared) -> Self {
-        Self { time: shared.clock.now().to_string(), ..Self::default() }
+        Self { time: shared.clock.now(), request: None, calls: vec![], deeds: vec![], repairing: false }
     }
 
     /// The plugin is called for the first time in this pass.
@@ -98,20 +98,23 @@ impl Notes {
         self.deeds.push(DeedRecord { action: action.clone(), object, outcome, repair: self.repairing });
     }
 
-    /// The record, if there is anything to tell.
+    /// The record, if there is anything to tell. Most looks have nothing, so nothing is put together for them.
     pub(crate) fn close(self, taken: &Taken, end: End, micros: u64) -> Option<PassRecord> {
+        let Self { time, request, calls, deeds, repairing: _ } = self;
         let told = match &end {
-            End::Stands => self.deeds.iter().any(|deed| !matches!(deed.outcome, DeedOutcome::Skipped { .. })),
+            End::Stands => deeds.iter().any(|deed| !matches!(deed.outcome, DeedOutcome::Skipped { .. })),
             End::Waiting { .. } | End::Slowed { .. } | End::Paused => true,
             End::Concluded { .. } | End::Failed { .. } | End::Stale => true,
         };
-        let Self { time, request, calls, deeds, repairing: _ } = self;
         for line in calls.iter().flat_map(|call| &call.log) {
             log(taken, line);
         }
+        if !told {
+            return None;
+        }
         let manifest = taken.loaded.guest.manifest();
         let mut record = PassRecord {
-            time,
+            time: time.to_string(),
             plugin: manifest.name.clone(),
             version: manifest.version.clone(),
             digest: taken.loaded.guest.digest().to_owned(),
@@ -125,7 +128,7 @@ impl Notes {
             micros,
         };
         record.redact();
-        told.then_some(record)
+        Some(record)
     }
 }
 

@@ -66,23 +66,16 @@ impl Content {
     }
 
     async fn load(&self, name: &str, status: &mut FileStatus) -> Result<(), String> {
-        let refuse = |digest: &str, version: &str, reason: String| {
-            if let Some(plugin) = &status.plugin {
-                let refusal =
-                    Refusal { digest: digest.into(), version: version.into(), reason: reason.clone() };
-                self.host.refuse(plugin, refusal);
-            }
-            reason
-        };
-        let guest = self.component(name).await.map_err(|reason| refuse("", "", reason))?;
+        let guest = self.component(name).await.map_err(|reason| self.refused(status, "", "", reason))?;
         let (plugin, version) = (guest.manifest().name.clone(), guest.manifest().version.clone());
-        let refuse = |reason: String| refuse(guest.digest(), &version, reason);
-        let settings = self.settings(name).map_err(&refuse)?;
+        let settings =
+            self.settings(name).map_err(|reason| self.refused(status, guest.digest(), &version, reason))?;
         if let Some(other) = self.known.iter().find(|(other, known)| *other != name && known.holds(&plugin)) {
-            return Err(refuse(format!("{} holds the plugin {plugin} already", file_name(other.0))));
+            let reason = format!("{} holds the plugin {plugin} already", file_name(other.0));
+            return Err(self.refused(status, guest.digest(), &version, reason));
         }
-        let outcome =
-            self.host.load(Arc::clone(&guest), settings).await.map_err(|held| refuse(chain(&held)))?;
+        let loaded = self.host.load(Arc::clone(&guest), settings).await;
+        let outcome = loaded.map_err(|held| self.refused(status, guest.digest(), &version, chain(&held)))?;
         match outcome {
             LoadOutcome::Loaded => tracing::info!(plugin, version, digest = guest.digest(), "plugin loaded"),
             LoadOutcome::Swapped { from } => {
@@ -96,6 +89,15 @@ impl Content {
         status.digest = Some(guest.digest().to_owned());
         status.plugin = Some(plugin);
         Ok(())
+    }
+
+    /// Shows the reason on the plugin's status too, where a version of it runs.
+    fn refused(&self, status: &FileStatus, digest: &str, version: &str, reason: String) -> String {
+        if let Some(plugin) = &status.plugin {
+            let refusal = Refusal { digest: digest.into(), version: version.into(), reason: reason.clone() };
+            self.host.refuse(plugin, refusal);
+        }
+        reason
     }
 
     async fn component(&self, name: &str) -> Result<Arc<dyn Guest>, String> {
