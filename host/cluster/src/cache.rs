@@ -149,6 +149,13 @@ impl KindCache {
         self.parts(scope).any(|(has, synced)| synced && has >= depth)
     }
 
+    /// Whether every object is watched and their first list is in. The usual case, and asked for each object that a
+    /// pass rests on, so it is looked for first and without making anything.
+    fn is_whole_synced(&self, depth: Depth) -> bool {
+        let mut deep_enough = [Depth::Metadata, Depth::Whole].into_iter().filter(|has| *has >= depth);
+        deep_enough.any(|has| self.coverage.get(&(Scope::All, has)) == Some(&true))
+    }
+
     /// The depth of each watch that covers a part, and whether its first list is in. There may be thousands of watches
     /// of single objects, so only the few that can cover it are looked for.
     fn parts(&self, scope: &Scope) -> impl Iterator<Item = (Depth, bool)> {
@@ -196,7 +203,8 @@ impl KindCache {
         if !self.served {
             return Lookup::Unserved;
         }
-        if !self.is_synced(&Scope::Object(place.reference(&self.gvk)), depth) {
+        if !self.is_whole_synced(depth) && !self.is_synced(&Scope::Object(place.reference(&self.gvk)), depth)
+        {
             return Lookup::NotSynced;
         }
         match self.objects.get(place) {
@@ -231,9 +239,14 @@ impl KindCache {
                 && selector.matches(&object.head().labels)
         };
         let mut found: Vec<Arc<CachedObject>> = Vec::new();
+        let mut fields = query.fields.iter();
         match wanted_index(query) {
             Some((on, value)) if self.can_index(&on) => {
                 let index = self.indexes.get(&on)?;
+                if matches!(on, IndexOn::Field(_)) {
+                    // The index has looked already, and the field of an object need not be read again.
+                    fields.next();
+                }
                 let entries = index.places(value).filter_map(|place| self.objects.get(place));
                 found.extend(entries.map(|entry| &entry.object).filter(|object| matches(object)).cloned());
             }
@@ -244,7 +257,7 @@ impl KindCache {
                 );
             }
         }
-        for FieldMatch { pointer, value } in &query.fields {
+        for FieldMatch { pointer, value } in fields {
             let (Ok(pointer), Some(value)) = (Pointer::parse(pointer), canonical_text(value)) else {
                 return Some(ListLookup::Found(vec![]));
             };
