@@ -11,6 +11,8 @@ pub mod config;
 mod crd;
 pub mod duration;
 pub mod kinds;
+#[cfg(test)]
+mod laws;
 pub mod machine;
 mod manifest;
 pub mod names;
