@@ -77,6 +77,7 @@ impl Election {
         let candidate = Candidate {
             elector: Elector::new(&options.identity, timings, options.seed),
             api: LeaseApi::new(rest, &options),
+            clock: options.clock.clone(),
             fence: Arc::clone(&fence),
             start: Instant::now(),
             told,
@@ -111,6 +112,7 @@ impl Election {
 struct Candidate {
     elector: Elector,
     api: LeaseApi,
+    clock: Clock,
     fence: Arc<Fence>,
     start: Instant,
     told: watch::Sender<Standing>,
@@ -145,11 +147,21 @@ impl Candidate {
                     }
                 }
                 Next::Claim(claim) => {
-                    let sent = self.start.elapsed();
+                    // Before it is sent: what counts is when others may see it first.
+                    let (sent, asked) = (self.start.elapsed(), (Instant::now(), (self.clock)()));
                     let came =
                         until_done(&self, move |api| Box::pin(async move { api.write(&claim).await })).await;
                     let claimed = self.claimed(came);
                     self.elector.claimed(sent, self.start.elapsed(), claimed);
+                    if self.elector.was_renewed_at(sent)
+                        && let Some(Term { begin_before, end_by }) = self.elector.term(sent)
+                    {
+                        self.fence.open(
+                            asked,
+                            begin_before.saturating_sub(sent),
+                            end_by.saturating_sub(sent),
+                        );
+                    }
                 }
             }
             self.publish();
@@ -171,19 +183,14 @@ impl Candidate {
         self.elector.term(self.start.elapsed()).map(|term| term.begin_before)
     }
 
-    /// Opens or shuts the fence, and tells what is new.
+    /// Shuts the fence where another one holds the Lease, and tells what is new. When its time is over the fence knows by
+    /// itself, and lets what is on its way end.
     fn publish(&self) {
-        let term = self.elector.term(self.start.elapsed());
-        match term {
-            Some(Term { begin_before, end_by }) => {
-                self.fence.open(self.start + begin_before, self.start + end_by)
-            }
-            // The fence knows the time by itself, and lets what is on its way end.
-            None if self.elector.may_finish() => {}
-            None => self.fence.shut(),
+        if !self.elector.may_finish() {
+            self.fence.shut();
         }
         let standing = Standing {
-            leads: term.is_some(),
+            leads: self.term_end().is_some() && self.fence.is_open(),
             holder: self.elector.holder().map(str::to_owned),
             trouble: self.trouble.clone(),
         };

@@ -43,14 +43,14 @@ impl Fence {
         Arc::new(Self { clock, open: Mutex::new(None) })
     }
 
-    /// Lets writes begin before the first time, and go on until the second, by tokio's clock.
-    pub fn open(&self, begin_before: Instant, end_by: Instant) {
-        let (now, today) = (Instant::now(), (self.clock)());
-        let both = |at: Instant| {
-            let from_now = SignedDuration::try_from(at.saturating_duration_since(now)).unwrap_or_default();
-            (at, today.saturating_add(from_now).unwrap_or(today))
+    /// Lets writes begin for `act`, and go on for `finish`, both from when the Lease was asked for: by tokio's clock and
+    /// by the time of day, as they stood then.
+    pub fn open(&self, asked: (Instant, Timestamp), act: Duration, finish: Duration) {
+        let after = |time: Duration| {
+            let by_day = SignedDuration::try_from(time).unwrap_or_default();
+            (asked.0 + time, asked.1.saturating_add(by_day).unwrap_or(asked.1))
         };
-        *lock(&self.open) = Some(Open { begin_before: both(begin_before), end_by: both(end_by) });
+        *lock(&self.open) = Some(Open { begin_before: after(act), end_by: after(finish) });
     }
 
     /// Lets nothing through any more; what is on its way is given up.
@@ -110,7 +110,7 @@ mod tests {
     }
 
     fn open(fence: &Fence) {
-        fence.open(Instant::now() + secs(10), Instant::now() + secs(12));
+        fence.open((Instant::now(), (fence.clock)()), secs(10), secs(12));
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,6 +7,7 @@
 //!
 //! All waiting is on tokio's clock, so a paused runtime runs it on virtual time.
 
+mod access;
 mod cache;
 mod discovery;
 pub mod election;

@@ -173,7 +173,7 @@ fn events() -> Gvk {
 
 impl Shared {
     /// Publishes an Event, or counts it.
-    pub(crate) async fn publish(&self, event: &Event) -> Result<(), WriteError> {
+    pub(crate) async fn publish(&self, event: &Event, user: Option<&str>) -> Result<(), WriteError> {
         let seen = self.peek(&event.about);
         let uid = seen.as_ref().map(|seen| seen.head().uid.to_string()).unwrap_or_default();
         let version = seen.as_ref().map(|seen| seen.head().resource_version.to_string());
@@ -186,13 +186,13 @@ impl Shared {
             }
             Plan::Create { name, message } => {
                 let sight = Sight { name, message, count: 1, time: seconds(time), uid, version };
-                self.create_event(event, &sight).await
+                self.create_event(event, &sight, user).await
             }
             Plan::Count { name, message, count } => {
                 let sight = Sight { name, message, count, time: seconds(time), uid, version };
-                match self.count_event(event, &sight).await {
+                match self.count_event(event, &sight, user).await {
                     // It has expired meanwhile.
-                    Err(RestError::Status { code: 404, .. }) => self.create_event(event, &sight).await,
+                    Err(RestError::Status { code: 404, .. }) => self.create_event(event, &sight, user).await,
                     sent => sent,
                 }
             }
@@ -203,7 +203,7 @@ impl Shared {
         })
     }
 
-    async fn create_event(&self, event: &Event, sight: &Sight) -> Result<(), RestError> {
+    async fn create_event(&self, event: &Event, sight: &Sight, user: Option<&str>) -> Result<(), RestError> {
         let namespace = event_namespace(event);
         let about = &event.about;
         let Sight { name, message, count, time, uid, version } = sight;
@@ -230,7 +230,7 @@ impl Shared {
         });
         let path = resource_path(&events(), "events", Some(namespace), None, None);
         let call = Call::write("create", Method::POST, path, body.to_string().into());
-        let call = call.with("fieldManager", self.options.manager.clone());
+        let call = call.with("fieldManager", self.options.manager.clone()).in_name_of(user);
         match self.rest.text(call).await {
             // Written before, and the answer was lost.
             Ok(_) | Err(RestError::Status { code: 409, .. }) => Ok(()),
@@ -238,13 +238,14 @@ impl Shared {
         }
     }
 
-    async fn count_event(&self, event: &Event, sight: &Sight) -> Result<(), RestError> {
+    async fn count_event(&self, event: &Event, sight: &Sight, user: Option<&str>) -> Result<(), RestError> {
         let Sight { name, message, count, time, uid: _, version: _ } = sight;
         let path = resource_path(&events(), "events", Some(event_namespace(event)), Some(name), None);
         let body = json!({ "count": count, "message": message, "lastTimestamp": time });
         let mut call = Call::write("patch", Method::PATCH, path, body.to_string().into());
         call.content_type = "application/merge-patch+json";
-        self.rest.text(call.with("fieldManager", self.options.manager.clone())).await.map(|_| ())
+        let call = call.with("fieldManager", self.options.manager.clone()).in_name_of(user);
+        self.rest.text(call).await.map(|_| ())
     }
 }
 

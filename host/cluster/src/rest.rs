@@ -145,6 +145,8 @@ pub(crate) struct Call {
     pub(crate) content_type: &'static str,
     pub(crate) accept: &'static str,
     pub(crate) body: Bytes,
+    /// The user in whose name it is sent; none for the host's own.
+    pub(crate) user: Option<String>,
 }
 
 impl Call {
@@ -158,12 +160,13 @@ impl Call {
             content_type: JSON,
             accept,
             body: Bytes::new(),
+            user: None,
         }
     }
 
     /// A write with a body.
     pub(crate) fn write(verb: &'static str, method: Method, path: String, body: Bytes) -> Self {
-        Call { verb, method, path, query: vec![], content_type: JSON, accept: JSON, body }
+        Call { verb, method, path, query: vec![], content_type: JSON, accept: JSON, body, user: None }
     }
 
     /// With one more query parameter.
@@ -172,9 +175,15 @@ impl Call {
         self
     }
 
+    /// In the name of a user.
+    pub(crate) fn in_name_of(mut self, user: Option<&str>) -> Self {
+        self.user = user.map(str::to_owned);
+        self
+    }
+
     /// Whether it changes something at the API server.
     fn writes(&self) -> bool {
-        !matches!(self.verb, "get" | "list" | "watch")
+        !matches!(self.verb, "get" | "list" | "watch" | "review")
     }
 
     fn request(self) -> Result<Request<Body>, RestError> {
@@ -189,6 +198,10 @@ impl Call {
         if self.verb == "watch" {
             // Newer API servers compress each event by itself, which the client's decoder cannot read.
             request = request.header(header::ACCEPT_ENCODING, "identity");
+        }
+        if let Some(user) = &self.user {
+            // The API server adds the groups of a service account by itself.
+            request = request.header("impersonate-user", user);
         }
         if !self.body.is_empty() {
             request = request.header(header::CONTENT_TYPE, self.content_type);

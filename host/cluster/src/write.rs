@@ -77,26 +77,37 @@ impl Cluster {
     /// After a conflict, and where the object turns out not to be there, the cache is brought up to date first, so that
     /// a retry at once is one on fresh state.
     pub async fn write(&self, write: &Write) -> Result<Option<Arc<CachedObject>>, WriteError> {
+        self.write_as(write, None).await
+    }
+
+    /// As [`Cluster::write`], in the name of a user that the host may impersonate: the API server refuses what that user
+    /// may not do.
+    pub async fn write_as(
+        &self,
+        write: &Write,
+        user: Option<&str>,
+    ) -> Result<Option<Arc<CachedObject>>, WriteError> {
         match write {
             Write::Create { object, body, manager } => {
-                let request = Request::new("create", object, Some(manager), body);
+                let request = Request::new("create", object, Some(manager), body, user);
                 self.shared.send_write(request).await
             }
             Write::Apply { object, body, manager, force, subresource } => {
-                let mut request = Request::new("apply", object, Some(manager), body);
+                let mut request = Request::new("apply", object, Some(manager), body, user);
                 request.force = *force;
                 request.subresource = *subresource;
                 self.shared.send_write(request).await
             }
             Write::Patch { object, body, manager, subresource } => {
-                let mut request = Request::new("patch", object, Some(manager), body);
+                let mut request = Request::new("patch", object, Some(manager), body, user);
                 request.subresource = *subresource;
                 self.shared.send_write(request).await
             }
             Write::Delete { object, uid, resource_version, propagation } => {
-                self.shared.delete(object, uid.as_deref(), resource_version.as_deref(), *propagation).await
+                let options = delete_options(uid.as_deref(), resource_version.as_deref(), *propagation);
+                self.shared.delete(object, uid.as_deref(), options, user).await
             }
-            Write::Publish(event) => self.shared.publish(event).await.map(|()| None),
+            Write::Publish(event) => self.shared.publish(event, user).await.map(|()| None),
         }
     }
 }
@@ -109,11 +120,19 @@ struct Request<'a> {
     body: &'a str,
     force: bool,
     subresource: Option<&'a str>,
+    /// In whose name; none for the host's own.
+    user: Option<&'a str>,
 }
 
 impl<'a> Request<'a> {
-    fn new(verb: &'static str, object: &'a ObjectRef, manager: Option<&'a str>, body: &'a str) -> Self {
-        Request { verb, object, manager, body, force: false, subresource: None }
+    fn new(
+        verb: &'static str,
+        object: &'a ObjectRef,
+        manager: Option<&'a str>,
+        body: &'a str,
+        user: Option<&'a str>,
+    ) -> Self {
+        Request { verb, object, manager, body, force: false, subresource: None, user }
     }
 
     /// What it does, in words.
@@ -127,7 +146,7 @@ impl<'a> Request<'a> {
     fn call(&self, path: String) -> Call {
         let body = Bytes::copy_from_slice(self.body.as_bytes());
         let method = if self.verb == "create" { Method::POST } else { Method::PATCH };
-        let mut call = Call::write(self.verb, method, path, body);
+        let mut call = Call::write(self.verb, method, path, body).in_name_of(self.user);
         match self.verb {
             // JSON is YAML; API servers know the older of the two names everywhere.
             "apply" => call.content_type = "application/apply-patch+yaml",
@@ -250,14 +269,13 @@ impl Shared {
         &self,
         object: &ObjectRef,
         uid: Option<&str>,
-        resource_version: Option<&str>,
-        propagation: Propagation,
+        options: Bytes,
+        user: Option<&str>,
     ) -> Result<Option<Arc<CachedObject>>, WriteError> {
         let doing = format!("delete {object}");
         let told = |error: &RestError| WriteError::new(&object.gvk, &doing, None, error);
         let path = self.path(object, Some(&object.name), None, &doing).await?;
-        let body = delete_options(uid, resource_version, propagation);
-        let call = Call::write("delete", Method::DELETE, path, body);
+        let call = Call::write("delete", Method::DELETE, path, options).in_name_of(user);
         // Who is meant if the answer does not say: the one known when the request left.
         let known = self.peek(object).map(|known| known.head().uid.to_string());
         let meant = uid.map(str::to_owned).or(known).unwrap_or_default();

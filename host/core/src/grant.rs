@@ -9,7 +9,7 @@ use crate::target::ActionTarget;
 
 /// Why a plugin may not do something.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("may not {verb} {object}: {missing}")]
+#[error("may not {verb} {object}: {missing}{}", told(line.as_deref()))]
 pub struct Denial {
     /// What it wanted to do.
     pub verb: &'static str,
@@ -17,6 +17,12 @@ pub struct Denial {
     pub object: String,
     /// What is missing.
     pub missing: Missing,
+    /// The line of permissions that would allow it, as manifests and grants have it, where one would.
+    pub line: Option<String>,
+}
+
+fn told(line: Option<&str>) -> String {
+    line.map(|line| format!("; the line {line} is missing")).unwrap_or_default()
 }
 
 impl Denial {
@@ -77,6 +83,23 @@ pub enum Missing {
         /// The question or operation.
         used: String,
     },
+}
+
+impl Missing {
+    /// The line of permissions that would allow it, where one would.
+    fn line(&self, verb: Verb, gvk: &Gvk, name: Option<&str>) -> Option<String> {
+        let name = match self {
+            Self::Verb { .. } => name.filter(|_| is_secret(gvk)),
+            Self::Name { .. } | Self::Secret { .. } => Some(name?),
+            Self::Namespace { .. } | Self::Owner { .. } | Self::Controller { .. } | Self::Provider { .. } => {
+                return None;
+            }
+        };
+        let verb = serde_json::to_value(verb).ok()?;
+        let names = name.map(|name| format!(", names: [{name}]")).unwrap_or_default();
+        let (version, kind) = (gvk.api_version(), &gvk.kind);
+        Some(format!("{{apiVersion: {version}, kind: {kind}, verbs: [{}]{names}}}", verb.as_str()?))
+    }
 }
 
 /// Whose permissions are meant.
@@ -147,36 +170,41 @@ impl Grant {
     /// Whether the plugin may put a query.
     pub fn allows_query(&self, query: &Query) -> Result<(), Denial> {
         match query {
-            Query::Get(get) => self.allows(Verb::Get, &get.object).map_err(|missing| Denial {
-                verb: "get",
-                object: get.object.to_string(),
-                missing,
+            Query::Get(get) => self.allows(Verb::Get, &get.object).map_err(|missing| {
+                let line = missing.line(Verb::Get, &get.object.gvk, Some(&get.object.name));
+                Denial { verb: "get", object: get.object.to_string(), missing, line }
             }),
             Query::List(list) => {
                 let object = match &list.namespace {
                     Some(namespace) => format!("{} in {namespace}", list.gvk),
                     None => format!("{} in all namespaces", list.gvk),
                 };
-                let missing = |missing| Denial { verb: "list", object, missing };
+                let missing = |missing: Missing| {
+                    let line = missing.line(Verb::List, &list.gvk, None);
+                    Denial { verb: "list", object, missing, line }
+                };
                 self.allows_list(&list.gvk, list.namespace.as_deref()).map_err(missing)
             }
             Query::Clock => Ok(()),
-            Query::External(query) => self
-                .uses(&query.provider, &query.question, |uses| &uses.questions)
-                .map_err(|missing| Denial { verb: "ask", object: query.provider.clone(), missing }),
+            Query::External(query) => {
+                self.uses(&query.provider, &query.question, |uses| &uses.questions).map_err(|missing| {
+                    Denial { verb: "ask", object: query.provider.clone(), missing, line: None }
+                })
+            }
         }
     }
 
     /// Whether the plugin may carry out an action in a pass of this primary.
     pub fn allows_action(&self, target: &ActionTarget<'_>, primary: &ObjectRef) -> Result<(), Denial> {
         let about = target.object().map_or_else(String::new, ToString::to_string);
-        let denied = |missing| Denial { verb: target.verb(), object: about.clone(), missing };
+        let denied = |missing| Denial { verb: target.verb(), object: about.clone(), missing, line: None };
         if let Action::External(operation) = target.action() {
             let uses = self.uses(&operation.provider, &operation.operation, |uses| &uses.operations);
             return uses.map_err(|missing| Denial {
                 verb: "perform",
                 object: operation.provider.clone(),
                 missing,
+                line: None,
             });
         }
         let Some(object) = target.object() else { return Ok(()) };
@@ -195,12 +223,18 @@ impl Grant {
             }
             Action::External(_) => return Ok(()),
         };
-        self.allows(verb, object).map_err(denied)?;
+        let allowed = |verb: Verb| {
+            self.allows(verb, object).map_err(|missing| {
+                let line = missing.line(verb, &object.gvk, Some(&object.name));
+                Denial { line, ..denied(missing) }
+            })
+        };
+        allowed(verb)?;
         if target.touches_finalizers() {
-            self.allows(Verb::Finalize, object).map_err(denied)?;
+            allowed(Verb::Finalize)?;
         }
         if target.patches_status() {
-            self.allows(Verb::ApplyStatus, object).map_err(denied)?;
+            allowed(Verb::ApplyStatus)?;
         }
         owned(target, object, primary).map_err(denied)
     }

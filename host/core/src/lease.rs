@@ -127,6 +127,17 @@ pub struct Term {
     pub end_by: Duration,
 }
 
+/// Whether a candidate holds the Lease without acting, because somebody deleted the one before.
+///
+/// It is made at once all the same, so that whoever deletes it again is noticed: to wait for as long as there is none
+/// would miss one that was made and deleted between two looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Probation {
+    None,
+    FromWhenItIsMade,
+    Until(Duration),
+}
+
 /// One candidate.
 #[derive(Clone, Debug)]
 pub struct Elector {
@@ -135,8 +146,7 @@ pub struct Elector {
     seed: u64,
     /// The Lease as last seen, and since when it has been so.
     seen: Option<(Seen, Duration)>,
-    /// Since when there is none, where there was one before.
-    gone_since: Option<Duration>,
+    probation: Probation,
     /// When the last renewal was sent that is known to be in place.
     renewed: Option<Duration>,
     next: Next,
@@ -153,7 +163,7 @@ impl Elector {
             timings,
             seed,
             seen: None,
-            gone_since: None,
+            probation: Probation::None,
             renewed: None,
             next: Next::Look,
             due: Duration::ZERO,
@@ -169,6 +179,12 @@ impl Elector {
     /// For how long it may act; none where it may not.
     pub fn term(&self, now: Duration) -> Option<Term> {
         let sent = self.renewed?;
+        match self.probation {
+            Probation::None => {}
+            Probation::FromWhenItIsMade => return None,
+            Probation::Until(end) if now < end => return None,
+            Probation::Until(_) => {}
+        }
         let term = Term { begin_before: sent + self.timings.act, end_by: sent + self.timings.finish() };
         (now < term.begin_before).then_some(term)
     }
@@ -176,6 +192,11 @@ impl Elector {
     /// Whether what it began while it might act may still end: nobody else was seen to hold the Lease since.
     pub fn may_finish(&self) -> bool {
         self.renewed.is_some()
+    }
+
+    /// Whether the last renewal that is known to be in place was sent at this time.
+    pub fn was_renewed_at(&self, sent: Duration) -> bool {
+        self.renewed == Some(sent)
     }
 
     /// Who holds the Lease as far as is known; none where nobody does.
@@ -187,9 +208,11 @@ impl Elector {
     /// The Lease was read; none where there is none.
     pub fn looked(&mut self, now: Duration, lease: Option<Seen>) {
         let Some(lease) = lease else { return self.looked_in_vain(now) };
-        self.gone_since = None;
-        if lease.holder != self.me {
+        if lease.holder == self.me {
+            self.was_made(now);
+        } else {
             self.renewed = None;
+            self.probation = Probation::None;
         }
         let since = match &self.seen {
             Some((before, since)) if *before == lease => *since,
@@ -215,14 +238,10 @@ impl Elector {
     fn looked_in_vain(&mut self, now: Duration) {
         let mine = self.term(now).is_some();
         self.renewed = None;
-        let gone_since = *self.gone_since.get_or_insert(now);
+        self.probation =
+            if mine || self.seen.is_none() { Probation::None } else { Probation::FromWhenItIsMade };
         let transitions = self.seen.as_ref().map_or(0, |(seen, _)| seen.transitions.saturating_add(1));
-        let free_at = gone_since.saturating_add(self.timings.lease);
-        if mine || self.seen.is_none() || now >= free_at {
-            self.go(now, Next::Claim(self.claim(None, transitions)));
-        } else {
-            self.go(self.again(now).min(free_at), Next::Look);
-        }
+        self.go(now, Next::Claim(self.claim(None, transitions)));
     }
 
     /// The Lease could not be read.
@@ -236,7 +255,7 @@ impl Elector {
             Claimed::Yes(lease) => {
                 self.go(sent + self.timings.retry, Next::Claim(self.renewal(&lease)));
                 self.renewed = Some(sent);
-                self.gone_since = None;
+                self.was_made(now);
                 self.seen = Some((lease, now));
             }
             // A moment later, so that two do not race at full speed.
@@ -255,6 +274,13 @@ impl Elector {
             duration: Duration::from_secs(1),
             ..self.renewal(seen)
         })
+    }
+
+    /// The Lease is there, and it is ours.
+    fn was_made(&mut self, now: Duration) {
+        if self.probation == Probation::FromWhenItIsMade {
+            self.probation = Probation::Until(now + self.timings.lease);
+        }
     }
 
     fn renewal(&self, lease: &Seen) -> Claim {

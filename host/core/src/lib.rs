@@ -28,6 +28,7 @@ pub mod query;
 pub mod queue;
 pub mod record;
 pub mod retry;
+pub mod rights;
 pub mod selector;
 pub mod target;
 #[cfg(test)]

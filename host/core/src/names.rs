@@ -52,6 +52,51 @@ impl fmt::Display for PluginName {
     }
 }
 
+/// A service account, as in `evenkeel-system/evenkeel-kite`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
+#[serde(try_from = "String")]
+pub struct ServiceAccount {
+    namespace: Box<str>,
+    name: Box<str>,
+}
+
+/// Why a text names no service account.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is no service account: NAMESPACE/NAME is")]
+pub struct ServiceAccountError {
+    text: String,
+}
+
+impl ServiceAccount {
+    /// Checks it.
+    pub fn parse(text: &str) -> Result<Self, ServiceAccountError> {
+        let error = || ServiceAccountError { text: text.to_owned() };
+        let (namespace, name) = text.split_once('/').ok_or_else(error)?;
+        dns_label(namespace).map_err(|_| error())?;
+        dns_subdomain(name).map_err(|_| error())?;
+        Ok(Self { namespace: namespace.into(), name: name.into() })
+    }
+
+    /// The user that it is to the API server.
+    pub fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+}
+
+impl TryFrom<String> for ServiceAccount {
+    type Error = ServiceAccountError;
+
+    fn try_from(text: String) -> Result<Self, ServiceAccountError> {
+        Self::parse(&text)
+    }
+}
+
+impl fmt::Display for ServiceAccount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
 /// What every field manager of ours begins with.
 pub const FIELD_MANAGER_PREFIX: &str = "evenkeel/";
 
@@ -193,6 +238,15 @@ impl Glob {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_account_is_a_namespace_and_a_name() {
+        let account = ServiceAccount::parse("evenkeel-system/evenkeel-kite").expect("one");
+        assert_eq!(account.user(), "system:serviceaccount:evenkeel-system:evenkeel-kite");
+        for text in ["", "kite", "a/b/c", "A/b", "a/", "a/b:c", "a/b\nImpersonate-Group: system:masters"] {
+            assert!(ServiceAccount::parse(text).is_err(), "{text:?}");
+        }
+    }
 
     #[test]
     fn a_name_may_not_change_the_path_that_it_goes_into() {

@@ -3,22 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_cluster::{Cluster, ClusterOptions};
+use evenkeel_cluster::{Cluster, ClusterOptions, Fence, RequestObserver};
 use evenkeel_core::contract::ObjectRef;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::limits::Limits;
 use evenkeel_core::record::{PassRecord, Trigger};
 use tokio::sync::{Mutex, broadcast};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 
 use crate::answers::{primary_depth, primary_scopes};
 use crate::clock::{Clock, SystemClock};
 use crate::crds;
 use crate::faults::Faults;
 use crate::journal::{Journal, JournalError, JournalOptions};
+use crate::observe::Observer;
 use crate::plugin::{Held, LoadOutcome, Loaded, PluginSettings};
 use crate::provider::Providers;
-use crate::shared::Shared;
+use crate::shared::{Attached, Shared};
 use crate::status::{HostStatus, Refusal};
 
 /// What a host is made of.
@@ -42,6 +43,15 @@ pub struct HostOptions {
     pub install_crds: bool,
     /// What a pass may ask at most.
     pub limits: Limits,
+    /// Told of every look at an object that ended.
+    pub observer: Option<Arc<dyn Observer>>,
+    /// Told of every request to the API server.
+    pub on_request: Option<RequestObserver>,
+    /// Lets writes through where several hosts share one task; such a host begins by standing by, until
+    /// [`Host::lead`].
+    pub fence: Option<Arc<Fence>>,
+    /// Which of several hosts this is, as in a Pod's name: shown on Events. "" where there is only one.
+    pub instance: String,
 }
 
 impl HostOptions {
@@ -57,6 +67,10 @@ impl HostOptions {
             faults: None,
             install_crds: false,
             limits: Limits::default(),
+            observer: None,
+            on_request: None,
+            fence: None,
+            instance: String::new(),
         }
     }
 }
@@ -67,6 +81,8 @@ pub struct Host {
     shared: Arc<Shared>,
     /// Dropped with the last clone, and its tasks with it.
     tasks: Arc<Mutex<JoinSet<()>>>,
+    /// The same tasks by name, to see whether they run.
+    running: Arc<[(&'static str, AbortHandle)]>,
     /// One load at a time: each compares itself with what runs.
     loading: Arc<Mutex<()>>,
 }
@@ -74,27 +90,66 @@ pub struct Host {
 impl Host {
     /// Starts it; it has nothing to do before a plugin is loaded. Call it inside a tokio runtime.
     pub fn start(options: HostOptions) -> Result<Self, JournalError> {
-        let HostOptions { client, clock, seed, workers, journal, providers, faults, install_crds, limits } =
-            options;
+        let HostOptions {
+            client,
+            clock,
+            seed,
+            workers,
+            journal,
+            providers,
+            faults,
+            install_crds,
+            limits,
+            observer,
+            on_request,
+            fence,
+            instance,
+        } = options;
         let journal = Journal::open(&journal)?;
         let wall = Arc::clone(&clock);
         let cluster = Cluster::new(
             client,
-            ClusterOptions { seed, ..ClusterOptions::new(Arc::new(move || wall.now())) },
+            ClusterOptions {
+                seed,
+                on_request,
+                fence: fence.clone(),
+                reporter_instance: instance,
+                ..ClusterOptions::new(Arc::new(move || wall.now()))
+            },
         );
         let events = cluster.events();
-        let shared =
-            Arc::new(Shared::new(cluster, clock, providers, faults, journal, seed, limits, install_crds));
-        shared.state().workers = workers.max(1);
-        let mut tasks = JoinSet::new();
+        let standby = fence.is_some();
+        let attached = Attached { observer, fence };
+        let shared = Arc::new(Shared::new(
+            cluster,
+            clock,
+            providers,
+            faults,
+            journal,
+            seed,
+            limits,
+            install_crds,
+            attached,
+        ));
+        {
+            let mut state = shared.state();
+            state.workers = workers.max(1);
+            state.standby = standby;
+        }
+        let (mut tasks, mut running) = (JoinSet::new(), Vec::new());
         if let Some(events) = events {
-            tasks.spawn(Arc::clone(&shared).take_events(events));
+            running.push(("event loop", tasks.spawn(Arc::clone(&shared).take_events(events))));
         }
-        tasks.spawn(Arc::clone(&shared).take_told());
+        running.push(("provider loop", tasks.spawn(Arc::clone(&shared).take_told())));
         for _ in 0..workers.max(1) {
-            tasks.spawn(Arc::clone(&shared).work());
+            running.push(("worker", tasks.spawn(Arc::clone(&shared).work())));
         }
-        Ok(Self { shared, tasks: Arc::new(Mutex::new(tasks)), loading: Arc::default() })
+        Ok(Self {
+            shared,
+            tasks: Arc::new(Mutex::new(tasks)),
+            running: running.into(),
+            loading: Arc::default(),
+        })
     }
 
     /// Loads a plugin, or puts it in the place of the version that runs under its name.
@@ -137,9 +192,11 @@ impl Host {
                 }
             }
         }
-        if self.shared.install_crds {
+        // One that stands by leaves that to the one that leads, until it leads itself.
+        if self.shared.install_crds && self.leads() {
             crds::install(&self.shared, &loaded).await?;
         }
+        self.shared.check_account(&loaded).await?;
         Ok(Some(loaded))
     }
 
@@ -162,13 +219,15 @@ impl Host {
             self.shared.consider_all(id, &Trigger::Loaded, |_| true);
         }
         self.shared.wake();
-        match before {
+        let outcome = match before {
             Some(before) => {
                 self.shared.keep_needed_watches();
                 LoadOutcome::Swapped { from: before.guest.digest().to_owned() }
             }
             None => LoadOutcome::Loaded,
-        }
+        };
+        self.shared.warm_all();
+        outcome
     }
 
     /// Takes a plugin out; passes under way finish, and watches that nobody else needs end. Tells whether there was one
@@ -177,6 +236,7 @@ impl Host {
         let was_there = self.shared.state().uninstall(plugin);
         if was_there {
             self.shared.keep_needed_watches();
+            self.shared.warm_all();
         }
         was_there
     }
@@ -209,6 +269,14 @@ impl Host {
     /// Whether no pass runs or could run now, and nothing that the host was told of is still to be looked at.
     pub fn idle(&self) -> bool {
         self.shared.idle()
+    }
+
+    /// Tasks of the host that ended though it was not shut down: only a restart brings them back.
+    pub fn dead_tasks(&self) -> Vec<&'static str> {
+        if self.shared.state().stopping {
+            return Vec::new();
+        }
+        self.running.iter().filter(|(_, task)| task.is_finished()).map(|(name, _)| *name).collect()
     }
 
     /// How it fares.

@@ -43,7 +43,7 @@ impl Host {
 impl Shared {
     /// Whether another host may act now, so that this one must not.
     pub(crate) fn is_fenced(&self) -> bool {
-        self.fence.as_ref().is_some_and(|fence| !fence.is_open())
+        self.attached.fence.as_ref().is_some_and(|fence| !fence.is_open())
     }
 
     /// Has everything watched that any plugin may list, where this host stands by: no pass will ask for it before it is

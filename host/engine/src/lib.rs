@@ -7,6 +7,7 @@
 //!
 //! Time is tokio's: on a paused runtime the whole host runs on virtual time.
 
+mod account;
 mod answers;
 pub mod clock;
 mod crds;
@@ -18,8 +19,11 @@ mod health;
 pub mod host;
 pub mod journal;
 mod keys;
+mod leading;
 mod limits;
+pub mod measures;
 mod notes;
+pub mod observe;
 mod paused;
 pub mod plugin;
 pub mod provider;

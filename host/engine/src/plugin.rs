@@ -8,7 +8,7 @@ use evenkeel_core::grant::Grant;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::manifest::{self, ManifestFault};
 use evenkeel_core::memo::Digester;
-use evenkeel_core::names::field_manager;
+use evenkeel_core::names::{ServiceAccount, field_manager};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::selector::Selector;
 use evenkeel_core::view::View;
@@ -21,11 +21,13 @@ pub struct PluginSettings {
     pub config: Json,
     /// What it may do; none for all that its manifest asks for.
     pub grant: Option<OperatorGrant>,
+    /// In whose name its writes are sent; none for the host's own.
+    pub service_account: Option<ServiceAccount>,
 }
 
 impl Default for PluginSettings {
     fn default() -> Self {
-        Self { config: "{}".into(), grant: None }
+        Self { config: "{}".into(), grant: None, service_account: None }
     }
 }
 
@@ -82,6 +84,14 @@ pub enum Held {
         /// What is missing.
         missing: Vec<String>,
     },
+    /// Its service account may not do what its manifest asks for.
+    #[error("its service account {account} lacks rights, which `evenkeel scaffold rbac` prints: {}", missing.join("; "))]
+    Rights {
+        /// The account.
+        account: ServiceAccount,
+        /// The rules that are missing, or why the account cannot be used.
+        missing: Vec<String>,
+    },
     /// A kind that it brings along could not be installed.
     #[error("its CustomResourceDefinition {name} could not be installed: {reason}")]
     Crd {
@@ -100,6 +110,8 @@ pub(crate) struct Loaded {
     pub(crate) guest: Arc<dyn Guest>,
     pub(crate) settings: PluginSettings,
     pub(crate) grant: Grant,
+    /// The user in whose name its writes are sent; none for the host's own.
+    pub(crate) user: Option<String>,
     /// In the order of the manifest.
     pub(crate) controllers: Vec<ControllerPlan>,
 }
@@ -131,7 +143,8 @@ impl Loaded {
         let grant = Grant::new(manifest, permissions, namespaces);
         let plan = |spec| plan(&*guest, spec, &settings.config);
         let controllers = manifest.controllers.iter().map(plan).collect::<Result<_, _>>()?;
-        Ok(Self { grant, controllers, settings, guest })
+        let user = settings.service_account.as_ref().map(ServiceAccount::user);
+        Ok(Self { grant, user, controllers, settings, guest })
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -9,12 +9,13 @@ use evenkeel_core::fingerprint::mix;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::Priority;
-use evenkeel_core::record::Trigger;
+use evenkeel_core::record::{PassRecord, Trigger};
 use evenkeel_core::retry::{self, Retry};
 
 use crate::answers::want_need;
 use crate::keys::{Entry, Key, Memo, Wait};
 use crate::limits::{RESYNC_MIN, STALE_RUNS_MAX};
+use crate::observe::{Gist, LookReport};
 use crate::shared::Shared;
 use crate::state::{State, Taken};
 use crate::worker::{Close, Concluded, Counted, Ended, Failed, Waiting};
@@ -27,12 +28,17 @@ pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: C
         Ended::Waiting(Waiting { need, queries: _ }) => Some(need.clone()),
         _ => None,
     };
+    let gist = Gist::of(&ended, |failed| {
+        matches!(retry_of(shared, taken, failed), Retry::BackOff(_) | Retry::AtOnce)
+    });
     let mut state = shared.state();
     let mut settling = Settling { shared, state: &mut state, taken, primary_gone, now };
     settling.count(&ended, counted);
     settling.note(ended);
     state.queue.done(&taken.key, now);
+    state.at_work.remove(&taken.key);
     drop(state);
+    observe(shared, taken, &gist, now, record.as_ref());
     if let Some(record) = record {
         shared.journal.append(record);
     }
@@ -40,6 +46,22 @@ pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: C
         parked(shared, taken, &need);
     }
     shared.wake();
+}
+
+/// Tells whoever counts.
+fn observe(shared: &Shared, taken: &Taken, gist: &Gist, now: Duration, record: Option<&PassRecord>) {
+    let Some(observer) = &shared.attached.observer else { return };
+    let Gist { outcome, fault, retries } = gist;
+    observer.looked(&LookReport {
+        plugin: taken.loaded.name(),
+        controller: &taken.plan().spec.name,
+        outcome: *outcome,
+        fault: fault.as_ref(),
+        retries: *retries,
+        queued: taken.queued,
+        worked: now.saturating_sub(taken.since),
+        record,
+    });
 }
 
 /// Makes sure that somebody tells when what a key waits for is there.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use evenkeel_cluster::{CacheEvent, Cluster};
+use evenkeel_cluster::{CacheEvent, Cluster, Fence};
 use evenkeel_core::admit::{Answered, Write};
 use evenkeel_core::breaker::Turn;
 use evenkeel_core::contract::ObjectRef;
@@ -22,9 +22,17 @@ use crate::dispatch::dispatch;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::keys::Key;
+use crate::observe::Observer;
 use crate::provider::Providers;
-use crate::state::{State, Taken};
+use crate::state::{Start, State, Taken};
 use crate::worker;
+
+/// What is attached to a host from outside.
+#[derive(Clone, Default)]
+pub(crate) struct Attached {
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) fence: Option<Arc<Fence>>,
+}
 
 /// The host without its tasks.
 pub(crate) struct Shared {
@@ -36,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) seed: u64,
     pub(crate) limits: Limits,
     pub(crate) install_crds: bool,
+    pub(crate) attached: Attached,
     start: Instant,
     normalised: RwLock<Answered>,
     state: Mutex<State>,
@@ -62,7 +71,9 @@ impl Shared {
         seed: u64,
         limits: Limits,
         install_crds: bool,
+        attached: Attached,
     ) -> Self {
+        let start = Instant::now();
         Self {
             cluster,
             clock,
@@ -72,9 +83,14 @@ impl Shared {
             seed,
             limits,
             install_crds,
-            start: Instant::now(),
+            attached,
+            start,
             normalised: RwLock::default(),
-            state: Mutex::new(State { queue: Queue::with_lanes(lane), ..State::default() }),
+            state: Mutex::new(State {
+                queue: Queue::with_lanes(lane),
+                start: Start(start),
+                ..State::default()
+            }),
             ready: Notify::new(),
             timer: Notify::new(),
             rested: Notify::new(),
@@ -114,7 +130,7 @@ impl Shared {
         }
         let at_rest = {
             let state = self.state();
-            state.running == 0 && !state.queue.is_ready(self.now())
+            state.running == 0 && (state.standby || !state.queue.is_ready(self.now()))
         };
         at_rest && still(self) && self.moves.load(Ordering::SeqCst) == moves
     }

@@ -15,6 +15,7 @@ use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::{Priority, Queue};
 use evenkeel_core::record::Trigger;
+use tokio::time::Instant;
 
 use crate::external::ExternalIndex;
 use crate::health::Health;
@@ -26,7 +27,9 @@ use crate::status::Refusal;
 /// Everything that changes while the host runs.
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) queue: Queue<Key, Trigger>,
+    pub(crate) queue: Queue<Key, Queued>,
+    /// The queue's time begins here.
+    pub(crate) start: Start,
     pub(crate) deps: DependencyIndex<Key>,
     /// What was asked of providers.
     pub(crate) externals: ExternalIndex,
@@ -46,8 +49,29 @@ pub(crate) struct State {
     pub(crate) running_of: BTreeMap<Arc<str>, usize>,
     /// Passes that may run at once.
     pub(crate) workers: usize,
+    /// Since when each key is at work.
+    pub(crate) at_work: BTreeMap<Key, Duration>,
     /// No pass is begun any more.
     pub(crate) stopping: bool,
+    /// No pass is begun until this host leads.
+    pub(crate) standby: bool,
+}
+
+/// What put a key in line, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Queued {
+    pub(crate) trigger: Trigger,
+    /// When it was put in line, or became due.
+    pub(crate) since: Duration,
+}
+
+/// When the host began.
+pub(crate) struct Start(pub(crate) Instant);
+
+impl Default for Start {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
 }
 
 /// A plugin's place: what runs there changes, the place stays.
@@ -91,6 +115,10 @@ pub(crate) struct Counts {
 pub(crate) struct Taken {
     pub(crate) key: Key,
     pub(crate) trigger: Trigger,
+    /// How long it was in line.
+    pub(crate) queued: Duration,
+    /// When it was taken.
+    pub(crate) since: Duration,
     pub(crate) object: ObjectRef,
     /// The plugin's name.
     pub(crate) plugin: Arc<str>,
@@ -172,6 +200,18 @@ impl State {
         before
     }
 
+    /// The versions that are in their places.
+    pub(crate) fn loaded(&self) -> Vec<Arc<Loaded>> {
+        self.plugins.values().map(|slot| Arc::clone(&slot.loaded)).collect()
+    }
+
+    /// No pass of a plugin runs until another version is loaded.
+    pub(crate) fn hold(&mut self, plugin: &str, reason: &str) {
+        if let Some(slot) = self.plugins.get_mut(plugin) {
+            slot.held = Some(reason.to_owned());
+        }
+    }
+
     /// Takes a plugin out with all its keys.
     pub(crate) fn uninstall(&mut self, name: &str) -> bool {
         let Some(slot) = self.plugins.remove(name) else { return false };
@@ -199,6 +239,7 @@ impl State {
         for key in self.keys.of(id) {
             self.forget(key);
         }
+        self.queue.forget_lane(id.lane());
         if let Some(slot) = self.controllers.remove(&id)
             && let Some(of_kind) = self.primaries.get_mut(&slot.primary)
         {
@@ -267,7 +308,8 @@ impl State {
         if self.stopping || self.keys.get(key).is_none() {
             return;
         }
-        self.queue.add(key, trigger, priority);
+        let since = self.start.0.elapsed();
+        self.queue.add(key, Queued { trigger, since }, priority);
     }
 
     /// Has a key run at a time, unless something else runs it before.
@@ -275,7 +317,7 @@ impl State {
         if self.stopping || self.keys.get(key).is_none() {
             return;
         }
-        self.queue.add_at(key, trigger, priority, at);
+        self.queue.add_at(key, Queued { trigger, since: at }, priority, at);
     }
 
     /// Has the key wait for a kind's watch.
@@ -313,13 +355,13 @@ impl State {
 
     /// The next key whose turn it is.
     pub(crate) fn take(&mut self, now: Duration) -> Option<Taken> {
-        if self.stopping {
+        if self.stopping || self.standby {
             return None;
         }
         let full = self.controllers_at_their_share();
         loop {
-            let (key, trigger) = self.queue.pop_unless(now, |lane| full.contains(&lane))?;
-            match self.begin(key, &trigger, now) {
+            let (key, queued) = self.queue.pop_unless(now, |lane| full.contains(&lane))?;
+            match self.begin(key, &queued, now) {
                 Some(taken) => return Some(taken),
                 None => self.queue.done(&key, now),
             }
@@ -329,6 +371,7 @@ impl State {
     /// A key is at work until [`State::rests`].
     pub(crate) fn works(&mut self, taken: &Taken) {
         self.running += 1;
+        self.at_work.insert(taken.key, taken.since);
         *self.running_of.entry(taken.plugin.clone()).or_default() += 1;
     }
 
@@ -355,7 +398,7 @@ impl State {
         self.controllers.iter().filter(|(_, slot)| of_full(slot)).map(|(id, _)| id.lane()).collect()
     }
 
-    fn begin(&mut self, key: Key, trigger: &Trigger, now: Duration) -> Option<Taken> {
+    fn begin(&mut self, key: Key, queued: &Queued, now: Duration) -> Option<Taken> {
         let controller = self.controllers.get(&key.controller)?;
         let slot = self.plugins.get(&*controller.plugin)?;
         if slot.held.is_some() {
@@ -382,7 +425,9 @@ impl State {
         } = &*entry;
         Some(Taken {
             key,
-            trigger: trigger.clone(),
+            trigger: queued.trigger.clone(),
+            queued: now.saturating_sub(queued.since),
+            since: now,
             object: object.clone(),
             plugin,
             loaded,

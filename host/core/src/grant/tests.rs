@@ -46,8 +46,28 @@ fn manifest(asked: &[&str]) -> Manifest {
     }
 }
 
+/// What is said, without the line that is missing.
 fn shown(allowed: Result<(), Denial>) -> String {
-    allowed.map_or_else(|denial| denial.to_string(), |()| "yes".to_owned())
+    let said = |Denial { verb, object, missing, line: _ }| format!("may not {verb} {object}: {missing}");
+    allowed.map_or_else(said, |()| "yes".to_owned())
+}
+
+#[test]
+fn a_denial_names_the_line_that_is_missing() {
+    let grant = Grant::new(&manifest(&["Pod get web-*", "Secret get"]), Some(&permissions(&["Pod get"])), None);
+    for (text, line) in [
+        ("get Node n", Some("{apiVersion: v1, kind: Node, verbs: [get]}")),
+        ("get Pod a/db", Some("{apiVersion: v1, kind: Pod, verbs: [get], names: [db]}")),
+        ("get Secret a/login", Some("{apiVersion: v1, kind: Secret, verbs: [get], names: [login]}")),
+        ("list Widget.example.org", Some("{apiVersion: example.org/v1, kind: Widget, verbs: [list]}")),
+    ] {
+        let denial = grant.allows_query(query(text).query()).expect_err(text);
+        assert_eq!(denial.line.as_deref(), line, "{denial}");
+        assert!(denial.to_string().ends_with(&format!("; the line {} is missing", line.unwrap_or_default())));
+    }
+    let narrowed = Grant::new(&manifest(&["Pod get"]), None, Some(&["a".to_owned()]));
+    let denial = narrowed.allows_query(query("get Pod b/x").query()).expect_err("another namespace");
+    assert_eq!(denial.line, None, "no line of permissions would help");
 }
 
 /// What a plugin with these permissions is told when it asks.

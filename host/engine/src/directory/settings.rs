@@ -1,6 +1,7 @@
 //! `NAME.yaml` beside `NAME.wasm`: what the operator says about the plugin.
 
 use evenkeel_core::contract::{Gvk, Permission, Verb};
+use evenkeel_core::names::ServiceAccount;
 use serde::Deserialize;
 
 use crate::plugin::{OperatorGrant, PluginSettings};
@@ -11,12 +12,14 @@ use crate::plugin::{OperatorGrant, PluginSettings};
 pub struct SettingsError(#[source] serde_saphyr::Error);
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
 struct SettingsFile {
     /// Given to the plugin as it is.
     config: serde_json::Map<String, serde_json::Value>,
     /// What the plugin may do; without it all that its manifest asks for.
     grant: Option<GrantFile>,
+    /// In whose name its writes are sent, as in `evenkeel-system/evenkeel-kite`; without it in the host's own.
+    service_account: Option<ServiceAccount>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -47,7 +50,8 @@ pub fn parse_settings(text: &str) -> Result<PluginSettings, SettingsError> {
         permissions: grant.permissions.map(|list| list.into_iter().map(permission).collect()),
         namespaces: grant.namespaces,
     });
-    Ok(PluginSettings { config: serde_json::Value::Object(file.config).to_string().into(), grant })
+    let config = serde_json::Value::Object(file.config).to_string().into();
+    Ok(PluginSettings { config, grant, service_account: file.service_account })
 }
 
 fn permission(file: PermissionFile) -> Permission {
@@ -74,6 +78,18 @@ grant:
         assert_eq!(grant.namespaces, Some(vec!["tenant-a".to_owned()]));
         let permissions = grant.permissions.expect("permissions");
         assert_eq!(permissions[0].verbs, [Verb::Get, Verb::List, Verb::ApplyStatus]);
+    }
+
+    #[test]
+    fn settings_name_the_service_account_of_the_plugin() {
+        let account = parse_settings("serviceAccount: evenkeel-system/evenkeel-kite").expect("settings");
+        assert_eq!(
+            account.service_account.map(|account| account.to_string()),
+            Some("evenkeel-system/evenkeel-kite".into())
+        );
+        let error = parse_settings("serviceAccount: kite").expect_err("no namespace");
+        let cause = std::error::Error::source(&error).expect("a cause").to_string();
+        assert!(cause.contains("NAMESPACE/NAME"), "{cause}");
     }
 
     #[test]

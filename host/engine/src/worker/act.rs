@@ -124,6 +124,10 @@ impl Look<'_> {
 
     /// Carries out one action.
     pub(super) async fn act(&mut self, target: &ActionTarget<'_>) -> Result<Option<Json>, Stop> {
+        if self.shared.is_fenced() {
+            // Another host may act: nothing of this is done here, and what it rests on may not be so any more.
+            return Err(Stop::Stale);
+        }
         let action = target.action();
         if let Err(denial) = self.taken.loaded.grant.allows_action(target, &self.taken.object) {
             self.notes.did(target, None, Err(&denial.failure()));
@@ -202,7 +206,8 @@ impl Look<'_> {
 
     async fn send(&mut self, action: &Action, object: &ObjectRef, write: &Write) -> Outcome {
         self.counted.sent += 1;
-        let new = self.shared.cluster.write(write).await.map_err(|error| error.failure)?;
+        let user = self.taken.loaded.user.as_deref();
+        let new = self.shared.cluster.write_as(write, user).await.map_err(|error| error.failure)?;
         self.written.note(object);
         if let Some(new) = &new {
             self.shared.note_answer(write, new);

@@ -119,7 +119,7 @@ impl World {
     }
 
     pub async fn load_with(&self, plugin: Arc<dyn Guest>, config: Value) -> Result<LoadOutcome, Held> {
-        let settings = PluginSettings { config: config.to_string().into(), grant: None };
+        let settings = PluginSettings { config: config.to_string().into(), ..PluginSettings::default() };
         self.host().load(plugin, settings).await
     }
 
