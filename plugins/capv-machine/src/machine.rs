@@ -224,7 +224,10 @@ impl Turn<'_> {
                 draft.is_stuck(reasons::TASK_TAKES_LONG, &message);
             }
         } else if self.is_deleting {
-            draft.deletes(&format!("{operation} is in flight"));
+            // Whoever started it has said more of it.
+            let said = draft.old(condition::PROVISIONED).filter(|old| old.reason == reasons::DELETING);
+            let message = said.map(|old| old.message.clone()).filter(|message| !message.is_empty());
+            draft.deletes(&message.unwrap_or_else(|| format!("{operation} is in flight")));
         }
     }
 
