@@ -1,0 +1,131 @@
+//! What the host does where nothing is to be done: events that change nothing a pass rests on, and sweeps.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use evenkeel_engine::plugin::PluginSettings;
+use evenkeel_engine::{Host, HostOptions};
+use evenkeel_sandbox::Sandbox;
+use serde_json::{Value, json};
+
+use crate::Scale;
+use crate::hold::{Held, Hold};
+use crate::measure::{each, micros, now, processor_time};
+use crate::product::{Totals, kite, multi, runtime, sandbox, settle};
+use crate::story::{namespace, platform, user};
+
+/// Rounds of each measurement; the best is told, as the others were disturbed.
+const ROUNDS: usize = 5;
+
+pub fn run(scale: Scale) -> anyhow::Result<()> {
+    let users = scale.pick(200, 5_000);
+    let runtime = runtime(None)?;
+    let guest = kite(&runtime)?;
+    multi()?.block_on(async {
+        let sandbox = sandbox(&*guest, platform().into_iter().chain((0..users).map(user)))?;
+        let hold = Hold::default();
+        let api = Held { api: sandbox.service(), hold: hold.clone() };
+        let host = Host::start(HostOptions::new(kube::Client::new(api, "default")))?;
+        host.load(Arc::clone(&guest), PluginSettings::default()).await?;
+        settle(&host).await;
+
+        let events = |touch: Touch| Events { host: &host, sandbox: &sandbox, hold: &hold, users, touch };
+        let (rate, looks) = events(used).measure().await?;
+        ensure!(looks == 0, "{looks} looks for what a quota's controller writes");
+        println!("  an event that concerns nobody: {}", rate.in_words());
+        let (rate, looks) = events(limited).measure().await?;
+        ensure!(looks as usize >= users, "{looks} looks for {users} limits");
+        println!("  an event to the memo hit: {} (goal: under 10 µs)", rate.in_words());
+
+        let mut best = Rate::WORST;
+        for _ in 0..ROUNDS {
+            best = best.better(Rate::of(&host, None, || host.resync()).await?.0);
+        }
+        println!("  a look in a sweep over everything: {}", best.in_words());
+        host.shutdown(Duration::from_secs(5)).await;
+        Ok(())
+    })
+}
+
+/// What somebody does to a user's quota, which Kite applied.
+type Touch = fn(&mut Value, usize);
+
+/// A cluster's quota controller counts anew what is used, all day long. That is no business of who applied the quota.
+fn used(quota: &mut Value, round: usize) {
+    quota["status"] = json!({"hard": quota["spec"]["hard"], "used": {"requests.cpu": round.to_string()}});
+}
+
+/// Somebody limits one more thing in it: the user's key has to look whether Kite's own part is as it was.
+fn limited(quota: &mut Value, round: usize) {
+    quota["spec"]["hard"]["pods"] = json!(round.to_string());
+}
+
+/// One event for each user.
+struct Events<'a> {
+    host: &'a Host,
+    sandbox: &'a Sandbox,
+    hold: &'a Hold,
+    users: usize,
+    touch: Touch,
+}
+
+impl Events<'_> {
+    /// The best of some rounds, and the looks in each.
+    async fn measure(self) -> anyhow::Result<(Rate, u64)> {
+        let (mut best, mut fewest) = (Rate::WORST, u64::MAX);
+        for round in 0..ROUNDS {
+            // All events wait at the door, so that the API's own work is not measured.
+            self.hold.close();
+            for index in 0..self.users {
+                let quota = self.sandbox.get("v1", "ResourceQuota", &namespace(index), kite::names::QUOTA);
+                let mut quota: Value = quota.context("a user's quota")?;
+                (self.touch)(&mut quota, round);
+                self.sandbox.put(quota)?;
+            }
+            let (rate, looks) = Rate::of(self.host, Some(self.users as u64), || self.hold.open()).await?;
+            (best, fewest) = (best.better(rate), fewest.min(looks));
+        }
+        Ok((best, fewest))
+    }
+}
+
+/// How fast something went that needed no call.
+#[derive(Clone, Copy)]
+struct Rate {
+    /// Processor time of the whole process, each.
+    processor: Duration,
+    /// By the clock, each.
+    clock: Duration,
+    count: u64,
+}
+
+impl Rate {
+    const WORST: Self = Self { processor: Duration::MAX, clock: Duration::MAX, count: 0 };
+
+    fn better(self, other: Self) -> Self {
+        if other.processor < self.processor { other } else { self }
+    }
+
+    /// Of what `begin` sets off, an event where they are counted, else a look; and the looks. The plugin must not be
+    /// called, and nothing be written.
+    async fn of(host: &Host, events: Option<u64>, begin: impl FnOnce()) -> anyhow::Result<(Self, u64)> {
+        let before = Totals::of(host);
+        let (began, used) = (now(), processor_time());
+        begin();
+        let ended = settle(host).await;
+        let used = processor_time().saturating_sub(used);
+        let Totals { passes: _, calls, elided: looks, sent, failures } = Totals::of(host).since(before);
+        ensure!(
+            calls == 0 && sent == 0 && failures == 0,
+            "{calls} calls, {sent} writes, {failures} failures"
+        );
+        let count = events.unwrap_or(looks);
+        Ok((Self { processor: each(used, count), clock: each(ended - began, count), count }, looks))
+    }
+
+    fn in_words(&self) -> String {
+        let Self { processor, clock, count } = self;
+        format!("{} of processor, {} by the clock ({count} in a row)", micros(*processor), micros(*clock))
+    }
+}
