@@ -80,7 +80,8 @@ impl Shared {
     fn wake_asking(&self, queries: &BTreeSet<ExternalQuery>) {
         let mut state = self.state();
         for query in queries {
-            let trigger = Trigger::Told { provider: query.provider.clone(), question: query.question.clone() };
+            let trigger =
+                Trigger::Told { provider: query.provider.clone(), question: query.question.clone() };
             for key in state.externals.asking(query) {
                 state.enqueue(key, trigger.clone(), Priority::Change);
             }

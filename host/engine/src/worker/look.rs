@@ -188,7 +188,7 @@ impl<'a> Look<'a> {
             Query::Clock => Ok(Seen::Time(shared.clock.now().to_string())),
             Query::External(query) => {
                 Ok(Seen::External(shared.providers.answer(&self.caller(), query).await))
-            },
+            }
             Query::Get(_) | Query::List(_) => match look(&shared.cluster, query.query()) {
                 Some(Ok(seen)) => Ok(seen),
                 Some(Err(need)) => {

@@ -181,3 +181,44 @@ async fn a_delete_is_refused_where_somebody_changed_the_object_after_the_evidenc
     assert!(world.object(&config_map("target")).await.is_some(), "it is somebody's now");
     assert_eq!(world.last_failure("sweep", "w"), None, "and the pass came to see that");
 }
+
+#[tokio::test(start_paused = true)]
+async fn evidence_that_is_never_fresh_fails_the_pass_in_the_end() {
+    let restless: Arc<OnceLock<Sandbox>> = Arc::default();
+    let inside = restless.clone();
+    let plugin = Native::new("demo")
+        .controller("sweep", widget_kind(), move |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let policy = call.get(&config_map("policy"))?;
+            if call.get(&config_map("target"))?.is_none() || primary["spec"]["sweep"] != true {
+                return done(vec![]);
+            }
+            // Somebody changes the policy whenever this pass is about to conclude.
+            if let (Some(sandbox), Some(_)) = (inside.get(), policy)
+                && let Some(mut policy) = sandbox.get("v1", "ConfigMap", "a", "policy")
+            {
+                let turn =
+                    policy["data"]["turn"].as_str().and_then(|turn| turn.parse().ok()).unwrap_or(0_u32);
+                policy["data"] = json!({"turn": (turn + 1).to_string()});
+                sandbox.put(policy).expect("it is stored");
+            }
+            done(vec![delete(&config_map("target"))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    assert!(restless.set(world.sandbox.clone()).is_ok());
+    for name in ["target", "policy"] {
+        world
+            .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": name}}))
+            .await;
+    }
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.merge(&widget_ref("w"), json!({"spec": {"sweep": true}})).await;
+    world.advance(2).await;
+    let failure = world.last_failure("sweep", "w").expect("a failure");
+    assert!(failure.message.contains("changes faster"), "{}", failure.message);
+    assert!(world.object(&config_map("target")).await.is_some());
+}

@@ -69,6 +69,18 @@ async fn an_invalid_input_waits_until_it_changes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_sweep_does_not_try_again_what_was_rejected() {
+    let plugin = failing().build();
+    let world = World::with(plugin.clone()).await;
+    world.apply(broken("invalid")).await;
+    world.settle().await;
+    let before = plugin.calls();
+    world.host().resync();
+    world.settle().await;
+    assert_eq!(plugin.calls(), before, "the same input is rejected again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_conflict_is_retried_at_once_and_then_backed_off() {
     let plugin = failing().build();
     let world = World::with(plugin.clone()).await;

@@ -41,15 +41,16 @@ fn plugin() -> Native {
         .may_all(widget_kind())
 }
 
-/// What was written until the retry, what was asked, and how it ended.
-async fn after(fate: Fate) -> (Vec<String>, Vec<String>, serde_json::Value) {
+/// What was written before the retry and with it, what was asked, and how it ended.
+async fn after(fate: Fate) -> (Vec<String>, Vec<String>, Vec<String>, serde_json::Value) {
     let faults = Arc::new(Once { fate, deeds: Mutex::default() });
     let world = World::with_faults(plugin().build(), faults.clone()).await;
     world.apply(widget("w")).await;
     world.settle().await;
+    let at_first = world.writes();
     world.advance(60).await;
     let deeds = faults.deeds.lock().expect("no panic holds it").clone();
-    (world.writes(), deeds, world.object(&widget_ref("w")).await.expect("w")["status"].clone())
+    (at_first, world.writes(), deeds, world.object(&widget_ref("w")).await.expect("w")["status"].clone())
 }
 
 fn lost() -> Failure {
@@ -62,16 +63,18 @@ const ASKED: [&str; 3] =
 
 #[tokio::test(start_paused = true)]
 async fn a_deed_that_fails_before_is_not_done_and_nothing_after_it_until_the_retry() {
-    let (writes, deeds, status) = after(Fate::FailBefore(lost())).await;
-    assert_eq!(writes, ["apply ConfigMap a/target", "apply-status Widget a/w"]);
+    let (at_first, then, deeds, status) = after(Fate::FailBefore(lost())).await;
+    assert_eq!(at_first, [""; 0]);
+    assert_eq!(then, ["apply ConfigMap a/target", "apply-status Widget a/w"]);
     assert_eq!(status, json!({"done": true}));
     assert_eq!(deeds[..3], ASKED);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deed_of_which_the_answer_is_lost_was_done_and_is_not_sent_twice() {
-    let (writes, deeds, status) = after(Fate::FailAfter(lost())).await;
-    assert_eq!(writes, ["apply ConfigMap a/target", "apply-status Widget a/w"]);
+    let (at_first, then, deeds, status) = after(Fate::FailAfter(lost())).await;
+    assert_eq!(at_first, ["apply ConfigMap a/target"]);
+    assert_eq!(then, ["apply-status Widget a/w"]);
     assert_eq!(status, json!({"done": true}));
     assert_eq!(deeds[..3], ASKED);
 }

@@ -1,5 +1,6 @@
 //! The semantics that must hold, each line of them a test: native plugins on the embedded Kubernetes, on virtual time.
 
+mod asked;
 mod directory;
 mod drift;
 mod evidence;

@@ -11,14 +11,14 @@ use serde_json::json;
 use crate::support::*;
 
 /// Takes a second for each call and counts how many run at once, of one key and of all.
-struct Slow {
+struct Counting {
     inner: Arc<Native>,
     running: std::sync::Mutex<std::collections::BTreeMap<String, usize>>,
     most_of_one: AtomicUsize,
     most_of_all: AtomicUsize,
 }
 
-impl Slow {
+impl Counting {
     fn new(inner: Native) -> Arc<Self> {
         Arc::new(Self {
             inner: inner.build(),
@@ -41,7 +41,7 @@ impl Slow {
     }
 }
 
-impl Guest for Slow {
+impl Guest for Counting {
     fn manifest(&self) -> &Manifest {
         Guest::manifest(&*self.inner)
     }
@@ -67,7 +67,7 @@ fn idle_plugin() -> Native {
 
 #[tokio::test(start_paused = true)]
 async fn one_pass_per_key_at_a_time_and_different_keys_in_parallel() {
-    let plugin = Slow::new(idle_plugin());
+    let plugin = Counting::new(idle_plugin());
     let world = World::with(plugin.clone()).await;
     for name in ["v", "w"] {
         world.apply(widget(name)).await;
@@ -86,7 +86,7 @@ async fn one_pass_per_key_at_a_time_and_different_keys_in_parallel() {
 #[tokio::test(start_paused = true)]
 async fn a_change_goes_before_a_resync() {
     let slow = idle_plugin().manifest(|manifest| manifest.controllers[0].view = vec!["/spec".into()]);
-    let plugin = Slow::new(slow);
+    let plugin = Counting::new(slow);
     let world = World::with_workers(plugin.clone(), 1).await;
     for number in 0..30 {
         world.apply(widget(&format!("w{number:02}"))).await;
@@ -94,7 +94,7 @@ async fn a_change_goes_before_a_resync() {
     world.advance(60).await;
     let before = plugin.inner.requests().len();
     // A swap considers every primary; a user's change comes in the middle of it.
-    world.load(Slow::new(idle_plugin().digest("sha256:2"))).await;
+    world.load(Counting::new(idle_plugin().digest("sha256:2"))).await;
     world.load(plugin.clone()).await;
     world.advance(2).await;
     world.merge(&widget_ref("w25"), json!({"spec": {"by": "user"}})).await;
@@ -167,7 +167,7 @@ async fn a_controller_with_a_resync_considers_each_primary_that_often() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_means_that_nothing_is_left_to_do() {
-    let plugin = Slow::new(idle_plugin());
+    let plugin = Counting::new(idle_plugin());
     let world = World::with(plugin).await;
     world.settle().await;
     assert!(world.host().idle());
@@ -180,7 +180,7 @@ async fn idle_means_that_nothing_is_left_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_plugin_leaves_some_workers_to_the_others() {
-    let slow = Slow::new(idle_plugin());
+    let slow = Counting::new(idle_plugin());
     let world = World::with(slow.clone()).await;
     for number in 0..200 {
         world.apply(widget(&format!("w{number:03}"))).await;

@@ -1,33 +1,10 @@
 //! Shutdown finishes the passes under way within a grace time.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use evenkeel_core::contract::{Manifest, Request};
-use evenkeel_core::guest::{Guest, GuestFuture};
 use serde_json::json;
 
 use crate::support::*;
-
-/// Takes as many seconds a call as it says.
-struct Slow(Arc<Native>, u64);
-
-impl Guest for Slow {
-    fn manifest(&self) -> &Manifest {
-        Guest::manifest(&*self.0)
-    }
-
-    fn digest(&self) -> &str {
-        Guest::digest(&*self.0)
-    }
-
-    fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(self.1)).await;
-            self.0.reconcile(request).await
-        })
-    }
-}
 
 fn plugin(seconds: u64) -> Arc<Slow> {
     let native = Native::new("demo")

@@ -153,3 +153,23 @@ async fn a_grant_of_one_namespace_shows_no_other() {
         assert_eq!(world.last_failure("count", name).expect("a failure").kind, FailureKind::Denied, "{name}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_outside_the_granted_namespaces_is_not_looked_after() {
+    for granted in ["a", "a*"] {
+        let plugin = Native::new("demo")
+            .controller("look", widget_kind(), |_| done(vec![]))
+            .may_all(widget_kind())
+            .build();
+        let world = World::new().await;
+        world.load_granted(plugin.clone(), &[granted]).await.expect("loaded");
+        for namespace in ["a", "b"] {
+            let mut object = widget("w");
+            object["metadata"]["namespace"] = json!(namespace);
+            world.apply(object).await;
+        }
+        world.settle().await;
+        let seen: Vec<_> = plugin.requests().iter().map(|request| request.key.namespace.clone()).collect();
+        assert_eq!(seen, [Some("a".into())], "{granted}");
+    }
+}

@@ -1,10 +1,8 @@
 //! Hot swap: the queue and the caches stay, no event is lost, a bad version is refused.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use evenkeel_core::contract::{Manifest, Request, Verb};
-use evenkeel_core::guest::{Guest, GuestFuture};
+use evenkeel_core::contract::Verb;
 use evenkeel_engine::plugin::LoadOutcome;
 use serde_json::json;
 
@@ -24,26 +22,6 @@ fn marker(version: &'static str) -> Native {
         .may_all(widget_kind())
 }
 
-/// Takes ten seconds a call.
-struct Slow(Arc<Native>);
-
-impl Guest for Slow {
-    fn manifest(&self) -> &Manifest {
-        Guest::manifest(&*self.0)
-    }
-
-    fn digest(&self) -> &str {
-        Guest::digest(&*self.0)
-    }
-
-    fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
-        Box::pin(async move {
-            tokio::time::sleep(Duration::from_secs(10)).await;
-            self.0.reconcile(request).await
-        })
-    }
-}
-
 async fn mark(world: &World, name: &str) -> serde_json::Value {
     world.object(&widget_ref(name)).await.expect("a widget")["status"]["by"].clone()
 }
@@ -51,7 +29,7 @@ async fn mark(world: &World, name: &str) -> serde_json::Value {
 #[tokio::test(start_paused = true)]
 async fn a_pass_under_way_finishes_on_the_old_version_and_the_key_runs_again_on_the_new_one() {
     let old = marker("1.0.0").build();
-    let world = World::with(Arc::new(Slow(old.clone()))).await;
+    let world = World::with(Arc::new(Slow(old.clone(), 10))).await;
     world.apply(widget("w")).await;
     world.advance(1).await;
     world.load(marker("2.0.0").build()).await;

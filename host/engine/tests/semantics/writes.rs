@@ -150,6 +150,32 @@ async fn a_pass_never_sees_a_world_older_than_what_it_did_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pass_does_not_see_any_more_what_it_deleted_itself() {
+    let plugin = Native::new("demo")
+        .controller("delete", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            if primary["spec"]["delete"] != true {
+                return done(vec![]);
+            }
+            if call.0.performed.is_empty() {
+                return Err(Stop::Perform(vec![delete(&config_map("target"))]));
+            }
+            let left = call.get(&config_map("target"))?.is_some();
+            done(vec![apply_status(status_of(&primary, json!({"left": left})))])
+        })
+        .manifest(|manifest| manifest.controllers[0].view = vec!["/spec".into()])
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(target(json!({"k": "1"}))).await;
+    world.apply(widget_with(json!({"delete": true}))).await;
+    world.settle().await;
+    assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"], json!({"left": false}));
+    assert_eq!(world.writes(), ["delete ConfigMap a/target", "apply-status Widget a/w"], "once, and right");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_pass_reads_the_writes_of_this_one_even_before_the_watch_tells_of_them() {
     let plugin = Native::new("demo")
         .controller("once", widget_kind(), |call| {
@@ -296,4 +322,32 @@ async fn a_controlled_object_is_owned_by_the_primary() {
         (&owner["kind"], &owner["name"], &owner["controller"]),
         (&json!("Widget"), &json!("w"), &json!(true))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_concluded_from_one_object_is_not_done_to_its_successor() {
+    let plugin = Native::new("demo")
+        .controller("copy", widget_kind(), |call| {
+            if call.primary().is_none() {
+                return done(vec![]);
+            }
+            let Some(seen) = call.get(&config_map("target"))? else { return done(vec![]) };
+            done(vec![apply(json!({"apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"namespace": "a", "name": "target", "labels": {"was": seen["data"]["k"]}}}))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(std::sync::Arc::new(Slow(plugin, 10))).await;
+    world.apply(target(json!({"k": "one"}))).await;
+    world.apply(widget("w")).await;
+    // In the midst of the call that sees the first one.
+    world.advance(15).await;
+    assert_eq!(world.writes(), [""; 0]);
+    world.delete(&config_map("target")).await;
+    world.apply(target(json!({"k": "two"}))).await;
+    world.advance(120).await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"], "by the pass that saw the second one");
+    let labels = world.object(&config_map("target")).await.expect("the target")["metadata"]["labels"].clone();
+    assert_eq!(labels, json!({"was": "two"}));
 }

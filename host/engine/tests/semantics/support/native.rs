@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use evenkeel_core::contract::{
     Action, Answer, Apply, Conclusion, Controller, Deletion, Failure, Finalizer, GetQuery, Gvk, Json,
@@ -180,6 +181,26 @@ impl Guest for Native {
         };
         let outcome = outcome.map(|step| Reply { step, log: vec![] });
         Box::pin(async move { Ok(GuestReply { outcome, stats: CallStats::default() }) })
+    }
+}
+
+/// Takes as many seconds for each call as it says.
+pub struct Slow(pub Arc<Native>, pub u64);
+
+impl Guest for Slow {
+    fn manifest(&self) -> &Manifest {
+        Guest::manifest(&*self.0)
+    }
+
+    fn digest(&self) -> &str {
+        Guest::digest(&*self.0)
+    }
+
+    fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(self.1)).await;
+            self.0.reconcile(request).await
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use evenkeel_engine::clock::{Clock as _, VirtualClock};
 use evenkeel_engine::faults::Faults;
 use evenkeel_engine::host::{Host, HostOptions};
 use evenkeel_engine::plugin::{Held, LoadOutcome, OperatorGrant, PluginSettings};
+use evenkeel_engine::provider::Providers;
 use evenkeel_engine::status::{ControllerStatus, PluginState, PluginStatus};
 use evenkeel_sandbox::{Cut, Fault, Sandbox, SandboxOptions, WriteRecord};
 use futures::FutureExt;
@@ -26,6 +27,7 @@ pub struct World {
     hold: Hold,
     workers: usize,
     faults: Option<Arc<dyn Faults>>,
+    providers: Providers,
     /// Writes up to here were looked at.
     looked: Cell<u64>,
     /// Writes up to here were an earlier host's.
@@ -57,6 +59,15 @@ impl World {
         world
     }
 
+    /// A host that reaches these providers.
+    pub async fn with_providers(plugin: Arc<dyn Guest>, providers: Providers) -> Self {
+        let mut world = Self::new().await;
+        world.providers = providers;
+        world.restart().await;
+        world.load(plugin).await;
+        world
+    }
+
     async fn with_worker_count(workers: usize) -> Self {
         let clock = VirtualClock::starting_at("2026-01-01T00:00:00Z".parse().expect("a time"));
         let sandbox = Sandbox::new(SandboxOptions::new(Arc::new(move || clock.now())));
@@ -72,6 +83,7 @@ impl World {
             hold: Hold::default(),
             workers,
             faults: None,
+            providers: Providers::default(),
             looked: Cell::new(0),
             started: Cell::new(0),
         };
@@ -88,6 +100,7 @@ impl World {
             clock: Arc::new(self.clock),
             workers: self.workers,
             faults: self.faults.clone(),
+            providers: self.providers.clone(),
             install_crds: true,
             seed: 1,
             ..HostOptions::new(client)
