@@ -1,12 +1,18 @@
 //! Scenario files: given objects, steps, expectations.
 
+mod before;
 pub mod duration;
 pub mod expect;
+pub mod expected;
 pub mod file;
 pub mod kinds;
+mod log;
 pub mod report;
 pub mod run;
+pub mod step;
 mod story;
 pub mod update;
+pub mod user;
 mod verify;
 pub mod world;
+mod yaml;

@@ -49,7 +49,11 @@ pub fn run(args: CheckArgs) -> anyhow::Result<Exit> {
         })?;
         let loaded = plugin::block_on(async { Ok(runtime.load(&wasm).await) })?;
         findings.push(match loaded {
-            Err(error) => Finding { plugin: path.clone(), digest: None, faults: vec![chain(&error)] },
+            Err(error) => {
+                // The whole chain in one line.
+                let fault = format!("{:#}", anyhow::Error::new(error));
+                Finding { plugin: path.clone(), digest: None, faults: vec![fault] }
+            }
             Ok(plugin) => Finding {
                 plugin: path.clone(),
                 digest: Some(plugin.digest().to_owned()),
@@ -82,17 +86,6 @@ fn show(findings: &[Finding]) {
             println!("  {fault}");
         }
     }
-}
-
-/// An error with its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// The verb as the contract spells it.

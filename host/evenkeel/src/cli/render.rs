@@ -8,6 +8,7 @@ use evenkeel_core::contract::Action;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::record::{DeedOutcome, DeedRecord, End, PassRecord};
 use evenkeel_core::target::verb;
+use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_sim::scenario::world::{Start, World};
 use serde_json::Value;
 
@@ -126,15 +127,13 @@ fn one_pass(
     primary: &Value,
 ) -> anyhow::Result<PassRecord> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    let settings = PluginSettings { config: config.into(), ..PluginSettings::default() };
     let world = runtime.block_on(World::start(Start {
-        guest: Arc::clone(guest),
-        config: config.into(),
+        settings,
         controllers: Some(&[controller.to_owned()]),
         installed: stand_ins,
-        stages: false,
-        clock: "2026-01-01T00:00:00Z".parse()?,
-        seed: 1,
         given,
+        ..Start::new(Arc::clone(guest))
     }))?;
     let name = primary.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let first = world.passes.iter().find(|record| {

@@ -33,7 +33,8 @@ pub struct TestArgs {
     /// The form.
     #[arg(long, short, value_enum, default_value_t)]
     output: Form,
-    /// Write the writes that happened into the files, in place of those expected; read the difference.
+    /// Write what happened into the files, in place of what was expected, where it is a list of texts, a number, a time or
+    /// a field of an object; read the difference.
     #[arg(long)]
     update: bool,
     /// Scenarios that run at once; the number of processors where absent.
@@ -70,8 +71,13 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
     let mut outcomes = run_all(&files, &guest, args.jobs);
     if args.update {
         for outcome in outcomes.iter().filter(|outcome| !outcome.failures.is_empty()) {
-            update::rewrite(Path::new(&outcome.file), outcome)
+            let updated = update::rewrite(Path::new(&outcome.file), outcome)
                 .with_context(|| format!("cannot update {}", outcome.file))?;
+            let mut told = format!("{}: {} places written", outcome.file, updated.written);
+            if updated.left > 0 {
+                told.push_str(&format!(", {} differences left for you", updated.left));
+            }
+            eprintln!("{told}");
         }
         outcomes = run_all(&files, &guest, args.jobs);
     }

@@ -11,38 +11,90 @@ pub struct Difference {
     pub expected: String,
     /// What is there.
     pub actual: String,
+    /// What would make the file expect what is there, where that can be said.
+    #[serde(skip)]
+    pub fix: Option<Fix>,
+}
+
+/// A change of a scenario file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// The way from the step's `expect` to the place: keys, and indices from 0.
+    pub path: Vec<String>,
+    /// What should stand there.
+    pub value: Value,
 }
 
 impl Difference {
     /// From its parts.
     pub fn new(at: impl Into<String>, expected: impl Into<String>, actual: impl Into<String>) -> Self {
-        Self { at: at.into(), expected: expected.into(), actual: actual.into() }
+        Self { at: at.into(), expected: expected.into(), actual: actual.into(), fix: None }
+    }
+
+    /// With the change that would take it away.
+    pub fn fixed_by<const N: usize>(mut self, path: [&str; N], value: impl Into<Value>) -> Self {
+        self.fix = Some(Fix { path: path.map(str::to_owned).to_vec(), value: value.into() });
+        self
+    }
+
+    /// With its change further down, below these keys.
+    pub fn below<const N: usize>(mut self, keys: [&str; N]) -> Self {
+        if let Some(fix) = &mut self.fix {
+            fix.path.splice(0..0, keys.map(str::to_owned));
+        }
+        self
     }
 }
 
 /// Every place where `actual` lacks what `expected` says: maps need their members, lists are compared element by element.
-pub fn subset(at: &str, expected: &Value, actual: Option<&Value>, found: &mut Vec<Difference>) {
-    let Some(actual) = actual else {
-        found.push(Difference::new(at, show(expected), "nothing"));
-        return;
-    };
-    match (expected, actual) {
-        (Value::Object(wanted), Value::Object(there)) => {
-            for (key, value) in wanted {
-                subset(&join(at, key), value, there.get(key), found);
+pub fn subset(about: &str, expected: &Value, actual: Option<&Value>) -> Vec<Difference> {
+    let mut comparison = Comparison { about, path: Vec::new(), found: Vec::new() };
+    comparison.compare(expected, actual);
+    comparison.found
+}
+
+struct Comparison<'a> {
+    about: &'a str,
+    /// Where it is.
+    path: Vec<String>,
+    found: Vec<Difference>,
+}
+
+impl Comparison<'_> {
+    fn compare(&mut self, expected: &Value, actual: Option<&Value>) {
+        match (expected, actual) {
+            (expected, None) => self.differ(expected, None),
+            (Value::Object(wanted), Some(Value::Object(there))) => {
+                for (key, value) in wanted {
+                    self.within(key, |inner| inner.compare(value, there.get(key)));
+                }
             }
+            (Value::Array(wanted), Some(Value::Array(there))) if wanted.len() == there.len() => {
+                for (index, (value, other)) in wanted.iter().zip(there).enumerate() {
+                    self.within(&index.to_string(), |inner| inner.compare(value, Some(other)));
+                }
+            }
+            (expected, Some(actual)) if same_scalar(expected, actual) => {}
+            (expected, actual) => self.differ(expected, actual),
         }
-        (Value::Array(wanted), Value::Array(there)) => {
-            if wanted.len() != there.len() {
-                found.push(Difference::new(at, show(expected), show(actual)));
-                return;
-            }
-            for (index, (value, other)) in wanted.iter().zip(there).enumerate() {
-                subset(&join(at, &index.to_string()), value, Some(other), found);
-            }
+    }
+
+    fn within(&mut self, key: &str, compare: impl FnOnce(&mut Self)) {
+        self.path.push(key.to_owned());
+        compare(self);
+        self.path.pop();
+    }
+
+    fn differ(&mut self, expected: &Value, actual: Option<&Value>) {
+        let mut at = self.about.to_owned();
+        for token in &self.path {
+            at.push('/');
+            at.push_str(&token.replace('~', "~0").replace('/', "~1"));
         }
-        (expected, actual) if same_scalar(expected, actual) => {}
-        (expected, actual) => found.push(Difference::new(at, show(expected), show(actual))),
+        let mut difference =
+            Difference::new(at, show(expected), actual.map_or_else(|| "nothing".to_owned(), show));
+        difference.fix = actual.map(|actual| Fix { path: self.path.clone(), value: actual.clone() });
+        self.found.push(difference);
     }
 }
 
@@ -54,11 +106,8 @@ fn same_scalar(expected: &Value, actual: &Value) -> bool {
     }
 }
 
-fn join(at: &str, token: &str) -> String {
-    format!("{at}/{}", token.replace('~', "~0").replace('/', "~1"))
-}
-
-fn show(value: &Value) -> String {
+/// A value on one line, cut off where it is long.
+pub(super) fn show(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(400) {
         Some((cut, _)) => format!("{}…", &text[..cut]),
@@ -88,8 +137,7 @@ mod tests {
 
     fn check(expected: &str, actual: &str, snapshot: Expect) {
         let read = |text| serde_saphyr::from_str::<Value>(text).unwrap_or_else(|error| panic!("{error}"));
-        let mut found = Vec::new();
-        subset("", &read(expected), Some(&read(actual)), &mut found);
+        let found = subset("", &read(expected), Some(&read(actual)));
         let shown: Vec<_> =
             found.iter().map(|d| format!("{}: {} is {}\n", d.at, d.expected, d.actual)).collect();
         snapshot.assert_eq(&shown.concat());

@@ -1,12 +1,13 @@
 //! What a scenario file says. Parsing does no more than that: kinds are resolved and objects checked when it runs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::duration::HumanDuration;
+use super::expected::Assertion;
+use super::step::{Step, expand};
 
 /// Files of at most this size are read: a scenario is for people.
 pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -42,273 +43,40 @@ pub struct Scenario {
     /// The plugin's config.
     #[serde(default)]
     pub config: Option<Value>,
+    /// What the operator allows the plugin, in the words of a settings file; all that it asks for where absent.
+    #[serde(default)]
+    pub grant: Option<Value>,
+    /// The outside world: a twin for each named provider, from a configuration in that twin's own words.
+    #[serde(default)]
+    pub providers: BTreeMap<String, Value>,
     /// Objects in place before the host starts, as they are written.
     #[serde(default)]
     pub given: Vec<Value>,
+    /// More of them, by number.
+    #[serde(default)]
+    pub given_many: Option<GivenMany>,
+    /// Rules that hold after each step.
+    #[serde(default)]
+    pub always: Vec<Assertion>,
     /// What happens, in order.
     #[serde(default)]
     pub steps: Vec<Step>,
 }
 
-/// One thing that happens; after each the host runs until it is idle.
+/// Objects that differ in a number only.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Step {
-    /// Server-side apply by a user, forced.
-    Apply(Value),
-    /// Create by a user.
-    Create(Value),
-    /// Replace by a user.
-    Replace(Value),
-    /// A merge patch by a user.
-    Patch(PatchStep),
-    /// A delete by a user.
-    Delete(DeleteStep),
-    /// Virtual time passes.
-    Advance(HumanDuration),
-    /// The host stops and starts again with nothing remembered.
-    Restart(RestartTarget),
-    /// Open watches end.
-    CutWatches(CutStep),
-    /// Kinds of these stand-ins appear.
-    Install(Vec<String>),
-    /// Kinds of these stand-ins vanish.
-    Uninstall(Vec<String>),
-    /// The plugin is replaced by itself under another digest.
-    Swap(SwapTarget),
-    /// A request of the host will fail.
-    Fail(FailStep),
-    /// Everything is looked at again, so many times.
-    Resync(u32),
-    /// What must be so now.
-    Expect(Box<Expect>),
-}
-
-/// What `restart` starts anew.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RestartTarget {
-    /// The host.
-    Host,
-}
-
-/// What `swap` replaces.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SwapTarget {
-    /// The plugin.
-    Plugin,
-}
-
-/// An object named by kind and name.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ObjectName {
-    /// Needed where the kind alone is ambiguous.
-    #[serde(default)]
-    pub api_version: Option<String>,
-    /// The kind.
-    pub kind: String,
-    /// The namespace, none for cluster-scoped kinds.
-    #[serde(default)]
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-}
-
-/// A merge patch by a user.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct PatchStep {
-    /// Needed where the kind alone is ambiguous.
-    #[serde(default)]
-    pub api_version: Option<String>,
-    /// The kind.
-    pub kind: String,
-    /// The namespace.
-    #[serde(default)]
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-    /// The merge patch.
-    pub merge: Value,
-    /// As in `status`.
-    #[serde(default)]
-    pub subresource: Option<String>,
-    /// The field manager, `user` where absent.
-    #[serde(default)]
-    pub manager: Option<String>,
-}
-
-/// A delete by a user.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct DeleteStep {
-    /// Needed where the kind alone is ambiguous.
-    #[serde(default)]
-    pub api_version: Option<String>,
-    /// The kind.
-    pub kind: String,
-    /// The namespace.
-    #[serde(default)]
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-    /// `background` where absent.
-    #[serde(default)]
-    pub propagation: Option<Propagation>,
-}
-
-/// What becomes of dependents.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Propagation {
-    /// Collected after.
-    Background,
-    /// Collected before.
-    Foreground,
-    /// Left alone.
-    Orphan,
-}
-
-/// Which watches end.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct CutStep {
-    /// Only those of this kind.
-    #[serde(default)]
-    pub kind: Option<String>,
-}
-
-/// A request that will fail.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct FailStep {
-    /// The write, by its verb as in `writes`; any where absent. `get` and `list` are possible too.
-    #[serde(default)]
-    pub verb: Option<String>,
-    /// The kind; any where absent.
-    #[serde(default)]
-    pub kind: Option<String>,
-    /// The object's name; any where absent.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// HTTP status.
-    pub code: u16,
-    /// Kubernetes' reason; follows from the code where absent.
-    #[serde(default)]
-    pub reason: Option<String>,
-    /// The server's message.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// How often; once where absent.
-    #[serde(default)]
-    pub times: Option<u32>,
-    /// Whether the write is done all the same.
-    #[serde(default)]
-    pub effect: Effect,
-}
-
-/// Whether a failing request takes effect.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Effect {
-    /// It does not.
-    #[default]
-    None,
-    /// It does; only the answer is lost.
-    Written,
-}
-
-/// What must be so.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Expect {
-    /// Exactly these writes since the last look, in order.
-    pub writes: Option<Vec<String>>,
-    /// These writes since the last look, in this order, others between.
-    pub writes_include: Option<Vec<String>>,
-    /// None of these writes since the last look.
-    pub writes_exclude: Option<Vec<String>>,
-    /// No write since the last look, and none after two more resyncs.
-    pub quiet: bool,
-    /// Objects that are there with at least these fields.
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct GivenMany {
+    /// So many of each.
+    pub times: u32,
+    /// The objects, with `{n}` for the number, from 1.
     pub objects: Vec<Value>,
-    /// Objects that are not there.
-    pub absent: Vec<ObjectName>,
-    /// Fields that are not there.
-    pub fields_absent: Vec<FieldsAbsent>,
-    /// Events published since the start.
-    pub events: Vec<ExpectedEvent>,
-    /// Reasons of which no Event was published.
-    pub no_events: Vec<String>,
-    /// Texts that occur in no output: no written object, event or journal line.
-    pub text_absent: Vec<String>,
-    /// When the last pass of a key asked to be run again.
-    pub requeue: Option<ExpectedRequeue>,
-    /// Calls of the plugin since the last look.
-    pub calls: Option<u64>,
 }
 
-/// Fields that are not there.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct FieldsAbsent {
-    /// Needed where the kind alone is ambiguous.
-    #[serde(default)]
-    pub api_version: Option<String>,
-    /// The kind.
-    pub kind: String,
-    /// The namespace.
-    #[serde(default)]
-    pub namespace: Option<String>,
-    /// The name.
-    pub name: String,
-    /// JSON pointers.
-    pub pointers: Vec<String>,
-}
-
-/// An Event that was published.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ExpectedEvent {
-    /// Its reason.
-    pub reason: String,
-    /// `Normal` or `Warning`.
-    #[serde(default, rename = "type")]
-    pub severity: Option<String>,
-    /// `Kind name` or `Kind namespace/name`.
-    #[serde(default)]
-    pub about: Option<String>,
-    /// A part of its message.
-    #[serde(default)]
-    pub message: Option<String>,
-}
-
-/// When a key is run again.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct ExpectedRequeue {
-    /// The controller.
-    pub controller: String,
-    /// `name` or `namespace/name`.
-    pub key: String,
-    /// After this long; `none` for not at all.
-    pub after: RequeueAfter,
-}
-
-/// A time to wait, or none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequeueAfter(pub Option<HumanDuration>);
-
-impl<'de> Deserialize<'de> for RequeueAfter {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        if text == "none" {
-            Ok(Self(None))
-        } else {
-            text.parse().map(|d| Self(Some(d))).map_err(serde::de::Error::custom)
-        }
+impl Scenario {
+    /// Whether an expectation asks for texts in all that is put out.
+    pub fn asks_about_text(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Expect(expect) if !expect.text_absent.is_empty()))
     }
 }
 
@@ -358,6 +126,14 @@ pub enum FileError {
         /// The name given.
         include: String,
     },
+    /// It gives more objects than there may be.
+    #[error("{path}: given-many: {reason}")]
+    GivenMany {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
     /// It tells no story.
     #[error("{path}: a scenario needs `scenario:` (one sentence) and at least one step")]
     Empty {
@@ -404,7 +180,11 @@ fn load_part(path: &Path, depth: usize) -> Result<Scenario, FileError> {
     if bytes > SCENARIO_BYTES_MAX {
         return Err(FileError::TooLarge { path: path.to_owned(), bytes });
     }
-    let own = parse(path, &std::fs::read_to_string(path).map_err(read)?)?;
+    let mut own = parse(path, &std::fs::read_to_string(path).map_err(read)?)?;
+    if let Some(GivenMany { times, objects }) = own.given_many.take() {
+        let wrong = |reason| FileError::GivenMany { path: path.to_owned(), reason };
+        own.given.extend(expand(times, &objects).map_err(wrong)?);
+    }
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut merged: Option<Scenario> = None;
     for include in &own.include {
@@ -431,6 +211,10 @@ fn merge(base: Scenario, over: Scenario) -> Scenario {
     given.extend(over.given);
     let mut steps = base.steps;
     steps.extend(over.steps);
+    let mut always = base.always;
+    always.extend(over.always);
+    let mut providers = base.providers;
+    providers.extend(over.providers);
     Scenario {
         scenario: over.scenario,
         spec: over.spec.or(base.spec),
@@ -440,7 +224,11 @@ fn merge(base: Scenario, over: Scenario) -> Scenario {
         controllers: over.controllers.or(base.controllers),
         clock: over.clock.or(base.clock),
         config: over.config.or(base.config),
+        grant: over.grant.or(base.grant),
+        providers,
         given,
+        given_many: None,
+        always,
         steps,
     }
 }
@@ -482,6 +270,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FileError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::step::RestartTarget;
     use super::*;
 
     /// The text is refused with a message that begins so.
@@ -498,6 +287,55 @@ mod tests {
     #[test]
     fn a_typing_error_in_an_expectation_is_told_with_line_and_column() {
         refused("scenario: a\nsteps:\n  - expect: {writs: []}\n", "a.yaml:3:14: unknown field `writs`");
+    }
+
+    #[test]
+    fn a_rule_that_is_no_cel_is_told_with_line_and_column() {
+        refused(
+            "scenario: a\nsteps:\n  - expect:\n      assert:\n        - {kind: Pod, that: \"self.size( > 1\"}\n",
+            "a.yaml:5:29: no rule in CEL: 1:12: Syntax error",
+        );
+        refused(
+            "scenario: a\nsteps:\n  - expect: {assert: [{kind: Pod, that: \"pods.size() > 1\"}]}\n",
+            "a.yaml:3:41: no rule in CEL: 1:1: undeclared reference to 'pods'",
+        );
+    }
+
+    #[test]
+    fn steps_are_repeated_with_their_number() {
+        let text =
+            "scenario: a\nsteps: [{repeat: {times: 2, steps: [{delete: {kind: Pod, name: 'p{n}'}}]}}]\n";
+        let scenario = parse(Path::new("a.yaml"), text).expect("it reads");
+        let [Step::Repeat(repeat)] = scenario.steps.as_slice() else { panic!("one step") };
+        let names: Vec<&str> = repeat
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Delete(delete) => delete.name.as_str(),
+                _ => "another step",
+            })
+            .collect();
+        assert_eq!(names, ["p1", "p2"]);
+    }
+
+    #[test]
+    fn repetitions_are_limited_and_hold_steps() {
+        refused("scenario: a\nsteps:\n  - repeat: {times: 20000, steps: []}\n", "a.yaml:3:");
+        refused("scenario: a\nsteps:\n  - repeat: {times: 1, steps: [{aply: {}}]}\n", "a.yaml:3:");
+    }
+
+    #[test]
+    fn calls_are_a_number_or_one_for_each_controller() {
+        let calls = |text: &str| {
+            let text = format!("scenario: a\nsteps: [{{expect: {{calls: {text}}}}}]\n");
+            let scenario = parse(Path::new("a.yaml"), &text).expect("it reads");
+            match scenario.steps.as_slice() {
+                [Step::Expect(expect)] => format!("{:?}", expect.calls),
+                _ => "another step".to_owned(),
+            }
+        };
+        assert_eq!(calls("3"), "Some(Sum(3))");
+        assert_eq!(calls("{a: 1}"), r#"Some(ByController({"a": 1}))"#);
     }
 
     #[test]

@@ -117,7 +117,8 @@ impl Kinds {
     }
 }
 
-fn plural(kind: &str) -> String {
+/// The plural of a kind's name as all built-in kinds form it.
+pub fn plural(kind: &str) -> String {
     let kind = kind.to_lowercase();
     if kind == "endpoints" {
         return kind;
@@ -133,6 +134,19 @@ fn plural(kind: &str) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn plurals_follow_the_api_servers_rule() {
+        for (kind, expected) in [
+            ("Policy", "policies"),
+            ("Gateway", "gateways"),
+            ("Ingress", "ingresses"),
+            ("ConfigMap", "configmaps"),
+            ("Endpoints", "endpoints"),
+        ] {
+            assert_eq!(plural(kind), expected);
+        }
+    }
 
     #[test]
     fn a_kind_alone_is_enough_where_it_is_unmistakable() {

@@ -5,18 +5,25 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use evenkeel_core::guest::Guest;
+use evenkeel_engine::PassRecord;
+use evenkeel_engine::directory::parse_settings;
+use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_sandbox::Fault;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::expect::Difference;
-use super::file::{self, DeleteStep, Effect, FailStep, PatchStep, Propagation, Scenario, Step};
+use super::expected::Assertion;
+use super::file::{self, Scenario};
+use super::kinds::{KindError, KindInfo};
+use super::log::Log;
 use super::report::{Failure, Outcome};
-use super::world::{Start, World, WorldError, delete_options, path};
+use super::step::{
+    BeforeStep, Effect, FailStep, Named, RefusedStep, RepeatStep, RestartTarget, Step, SwapTarget, WriteName,
+};
+use super::user::UserRequest;
+use super::world::{CLOCK, Start, World, WorldError};
 use super::{duration, verify};
-
-/// Where time starts unless a scenario says otherwise.
-const CLOCK: &str = "2026-01-01T00:00:00Z";
 
 /// Runs one file against a plugin. Blocks; any number may run side by side, each on a thread.
 pub fn run_file(path: &Path, guest: &Arc<dyn Guest>) -> Outcome {
@@ -45,10 +52,26 @@ pub fn run_file(path: &Path, guest: &Arc<dyn Guest>) -> Outcome {
     outcome
 }
 
+/// What happened in a scenario.
+pub struct Told {
+    /// What was otherwise than expected.
+    pub failures: Vec<Failure>,
+    /// The journal: every pass, in order.
+    pub passes: Vec<Arc<PassRecord>>,
+}
+
 /// Runs a scenario; the failures are what was otherwise than expected, an error says that it could not be run.
 pub fn run(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Vec<Failure>, String> {
-    let clock = scenario.clock.as_deref().unwrap_or(CLOCK);
-    let clock: Timestamp = clock.parse().map_err(|error| format!("clock: {clock:?} is no time: {error}"))?;
+    tell(scenario, guest).map(|told| told.failures)
+}
+
+/// Runs a scenario and keeps its journal. The same scenario and plugin make the same journal, to the byte, each time.
+pub fn tell(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Told, String> {
+    let settings = settings(scenario)?;
+    let clock: Timestamp = match scenario.clock.as_deref() {
+        Some(text) => text.parse().map_err(|error| format!("clock: {text:?} is no time: {error}"))?,
+        None => CLOCK,
+    };
     if let Some(controllers) = &scenario.controllers {
         let known: Vec<_> =
             guest.manifest().controllers.iter().map(|controller| controller.name.as_str()).collect();
@@ -61,24 +84,37 @@ pub fn run(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Vec<Failure>, 
         .start_paused(true)
         .build()
         .map_err(|error| format!("cannot start the asynchronous runtime: {error}"))?;
+    let (log, _listening) = if scenario.asks_about_text() {
+        let (log, guard) = Log::listen();
+        (Some(log), Some(guard))
+    } else {
+        (None, None)
+    };
     runtime.block_on(async {
-        let config = scenario.config.as_ref().map_or_else(|| "{}".to_owned(), Value::to_string);
         let world = World::start(Start {
-            guest: Arc::clone(guest),
-            config: config.into(),
+            settings,
             controllers: scenario.controllers.as_deref(),
             installed: scenario.installed.as_deref().unwrap_or_default(),
             stages: scenario.stages.unwrap_or(false),
             clock,
-            seed: 1,
+            providers: &scenario.providers,
             given: &scenario.given,
+            ..Start::new(Arc::clone(guest))
         })
         .await
         .map_err(|error| chain(&error))?;
-        Teller { world, passes_seen: 0, failures: Vec::new(), given: &scenario.given }
-            .tell(&scenario.steps)
+        Teller { world, passes_seen: 0, failures: Vec::new(), given: &scenario.given, log }
+            .tell(&scenario.steps, &scenario.always)
             .await
     })
+}
+
+/// What the operator says about the plugin, read as the settings file beside a component is.
+fn settings(scenario: &Scenario) -> Result<PluginSettings, String> {
+    let mut file = serde_json::Map::new();
+    let parts = [("config", &scenario.config), ("grant", &scenario.grant)];
+    file.extend(parts.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value.clone()?))));
+    parse_settings(&Value::Object(file).to_string()).map_err(|error| chain(&error))
 }
 
 /// A scenario under way.
@@ -88,17 +124,23 @@ pub(super) struct Teller<'a> {
     pub(super) passes_seen: usize,
     pub(super) failures: Vec<Failure>,
     pub(super) given: &'a [Value],
+    /// What is logged, where an expectation asks for it.
+    pub(super) log: Option<Log>,
 }
 
 impl Teller<'_> {
-    async fn tell(mut self, steps: &[Step]) -> Result<Vec<Failure>, String> {
-        for (index, step) in steps.iter().enumerate() {
-            let number = index + 1;
+    async fn tell(mut self, steps: &[Step], always: &[Assertion]) -> Result<Told, String> {
+        for (number, step) in one_after_another(steps) {
             let found = match step {
                 Step::Expect(expect) => verify::verify(&mut self, expect).await,
+                Step::Refused(refused) => self.refused(refused).await,
                 step => self.act(step).await.map(|()| Vec::new()),
             };
-            match found {
+            let after = match found {
+                Ok(mut found) => self.hold(always, &mut found).map(|()| found),
+                Err(error) => Err(error),
+            };
+            match after {
                 Ok(found) => {
                     self.failures
                         .extend(found.into_iter().map(|difference| Failure { step: number, difference }));
@@ -111,19 +153,30 @@ impl Teller<'_> {
                 Err(error) => return Err(format!("step {number}: {}", chain(&error))),
             }
         }
-        Ok(self.failures)
+        Ok(Told { failures: self.failures, passes: self.world.passes })
+    }
+
+    /// What holds after every step.
+    fn hold(&self, always: &[Assertion], found: &mut Vec<Difference>) -> Result<(), WorldError> {
+        for refused in self.world.ambushes.refused() {
+            found.push(Difference::new("a request before a write", "is carried out", refused));
+        }
+        for (name, said) in self.world.broken_invariants() {
+            found.push(Difference::new(format!("provider {name}, which must never be"), "", said));
+        }
+        always.iter().try_for_each(|assertion| verify::asserted(self, assertion, found))
     }
 
     async fn act(&mut self, step: &Step) -> Result<(), WorldError> {
+        let request = UserRequest::of(step, &self.world.kinds).map_err(no_kind)?;
+        if let Some(request) = request {
+            self.world.request(&request).await?;
+            return self.world.settle().await;
+        }
         match step {
-            Step::Apply(object) => self.apply(object).await,
-            Step::Create(object) => self.send("POST", object).await,
-            Step::Replace(object) => self.send("PUT", object).await,
-            Step::Patch(patch) => self.patch(patch).await,
-            Step::Delete(delete) => self.delete(delete).await,
             Step::Advance(duration::HumanDuration(by)) => self.world.advance(*by).await,
-            Step::Restart(file::RestartTarget::Host) => self.world.restart().await,
-            Step::Swap(file::SwapTarget::Plugin) => self.world.swap().await,
+            Step::Restart(RestartTarget::Host) => self.world.restart().await,
+            Step::Swap(SwapTarget::Plugin) => self.world.swap().await,
             Step::CutWatches(cut) => self.world.cut_watches(cut.kind.clone()).await,
             Step::Install(names) => {
                 self.world.install(names)?;
@@ -134,73 +187,97 @@ impl Teller<'_> {
                 self.world.fail(fault(fail));
                 Ok(())
             }
+            Step::Before(before) => self.lay(before),
             Step::Resync(times) => {
                 for _ in 0..*times {
                     self.world.resync().await?;
                 }
                 Ok(())
             }
-            Step::Expect(_) => Ok(()),
+            Step::Provider(commands) => self.world.control(commands).await,
+            // These are requests, went before, or are looked at elsewhere.
+            Step::Apply(_)
+            | Step::Create(_)
+            | Step::Replace(_)
+            | Step::Patch(_)
+            | Step::Delete(_)
+            | Step::Repeat(_)
+            | Step::Refused(_)
+            | Step::Expect(_) => Ok(()),
         }
     }
 
-    async fn apply(&mut self, object: &Value) -> Result<(), WorldError> {
-        let target = self.target(object, true)?;
-        let target = format!("{target}?fieldManager=user&force=true");
-        self.world
-            .request("PATCH", &target, "application/apply-patch+yaml", object.to_string().into_bytes())
-            .await?;
-        self.world.settle().await
-    }
-
-    async fn send(&mut self, method: &str, object: &Value) -> Result<(), WorldError> {
-        let target = self.target(object, method == "PUT")?;
-        let target = format!("{target}?fieldManager=user");
-        self.world.request(method, &target, "application/json", object.to_string().into_bytes()).await?;
-        self.world.settle().await
-    }
-
-    async fn patch(&mut self, step: &PatchStep) -> Result<(), WorldError> {
-        let kind = self.kind(step.api_version.as_deref(), &step.kind)?;
-        let target = path(kind, step.namespace.as_deref(), Some(&step.name), step.subresource.as_deref());
-        let manager = step.manager.as_deref().unwrap_or("user");
-        let target = format!("{target}?fieldManager={manager}");
-        self.world
-            .request("PATCH", &target, "application/merge-patch+json", step.merge.to_string().into_bytes())
-            .await?;
-        self.world.settle().await
-    }
-
-    async fn delete(&mut self, step: &DeleteStep) -> Result<(), WorldError> {
-        let kind = self.kind(step.api_version.as_deref(), &step.kind)?;
-        let target = path(kind, step.namespace.as_deref(), Some(&step.name), None);
-        let propagation = match step.propagation {
-            None | Some(Propagation::Background) => "Background",
-            Some(Propagation::Foreground) => "Foreground",
-            Some(Propagation::Orphan) => "Orphan",
+    /// A request that must be refused.
+    async fn refused(&mut self, step: &RefusedStep) -> Result<Vec<Difference>, WorldError> {
+        let RefusedStep { step, code, message } = step;
+        let request =
+            UserRequest::of(step, &self.world.kinds).map_err(no_kind)?.ok_or(WorldError::NoRequest)?;
+        let about = format!("{} {}", request.method, request.target);
+        let (wanted_code, wanted) = (*code, message.as_deref().unwrap_or_default());
+        let expected = match code {
+            Some(code) => format!("refused with {code}: …{wanted}…"),
+            None => format!("refused: …{wanted}…"),
         };
-        self.world.request("DELETE", &target, "application/json", delete_options(propagation)).await?;
-        self.world.settle().await
+        let outcome = self.world.request(&request).await;
+        self.world.settle().await?;
+        let actual = match outcome {
+            Ok(_) => "carried out".to_owned(),
+            Err(WorldError::Refused { code, reason, .. })
+                if wanted_code.is_none_or(|wanted| code == Some(wanted)) && reason.contains(wanted) =>
+            {
+                return Ok(Vec::new());
+            }
+            Err(WorldError::Refused { code, reason, .. }) => {
+                format!(
+                    "refused with {}: {reason}",
+                    code.map_or_else(|| "no code".to_owned(), |code| code.to_string())
+                )
+            }
+            Err(other) => return Err(other),
+        };
+        Ok(vec![Difference::new(about, expected, actual)])
     }
 
-    /// Where an object lives, or its collection.
-    fn target(&self, object: &Value, named: bool) -> Result<String, WorldError> {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        let kind = self.kind(text("/apiVersion"), text("/kind").unwrap_or_default())?;
-        let name = text("/metadata/name").filter(|_| named);
-        Ok(path(kind, text("/metadata/namespace"), name, None))
+    /// Requests of users wait for a write.
+    fn lay(&self, before: &BeforeStep) -> Result<(), WorldError> {
+        let BeforeStep { verb, kind, api_version, name, steps } = before;
+        let kinds = &self.world.kinds;
+        let plural = match kind {
+            Some(kind) => Some(kinds.find(api_version.as_deref(), kind).map_err(no_kind)?.plural.clone()),
+            None => None,
+        };
+        let mut requests = Vec::with_capacity(steps.len());
+        for step in steps {
+            requests.push(UserRequest::of(step, kinds).map_err(no_kind)?.ok_or(WorldError::NoRequest)?);
+        }
+        let write = WriteName { verb: verb.clone(), name: name.clone() };
+        self.world.ambushes.lay(write, plural, requests);
+        Ok(())
     }
 
-    pub(super) fn kind(
-        &self,
-        api_version: Option<&str>,
-        kind: &str,
-    ) -> Result<&super::kinds::KindInfo, WorldError> {
-        self.world.kinds.find(api_version, kind).map_err(|error| WorldError::Refused {
-            what: "cannot tell what is meant".into(),
-            reason: error.to_string(),
-        })
+    /// The kind that is meant.
+    pub(super) fn kind(&self, named: &Named<'_>) -> Result<&KindInfo, WorldError> {
+        named.kind(&self.world.kinds).map_err(no_kind)
     }
+}
+
+fn no_kind(error: KindError) -> WorldError {
+    WorldError::Refused { what: "cannot tell what is meant".into(), reason: error.to_string(), code: None }
+}
+
+/// Every step with the number of the one in the file that it stands in.
+fn one_after_another(steps: &[Step]) -> Vec<(usize, &Step)> {
+    fn add<'a>(number: usize, step: &'a Step, all: &mut Vec<(usize, &'a Step)>) {
+        match step {
+            Step::Repeat(RepeatStep { steps }) => steps.iter().for_each(|step| add(number, step, all)),
+            step => all.push((number, step)),
+        }
+    }
+    let mut all = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        add(index + 1, step, &mut all);
+    }
+    all
 }
 
 /// A fault as the sandbox takes it, from the words of scenario files.

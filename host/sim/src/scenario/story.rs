@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evenkeel_core::contract::{Action, ObjectRef};
+use evenkeel_core::contract::{Action, Failure, ObjectRef};
 use evenkeel_core::record::{DeedOutcome, DeedRecord, End, PassRecord};
 use evenkeel_core::target::verb;
 
@@ -10,17 +10,20 @@ use super::duration::HumanDuration;
 
 /// What the host sent, in order: `verb Kind namespace/name`. What it left out is not there; what failed is marked so.
 pub fn writes(record: &PassRecord) -> Vec<String> {
-    record.deeds.iter().filter_map(line).collect()
+    record.deeds.iter().filter_map(|deed| line(record, deed)).collect()
 }
 
-fn line(deed: &DeedRecord) -> Option<String> {
-    let word = match &deed.action {
-        Action::Publish(_) => "event".to_owned(),
-        Action::External(operation) => format!("external {}", operation.operation),
-        action => verb(action).to_owned(),
+fn line(record: &PassRecord, deed: &DeedRecord) -> Option<String> {
+    let (word, about) = match &deed.action {
+        Action::Publish(_) => ("event".to_owned(), deed.object.as_ref()),
+        // The outside world knows no objects; what asked for it does.
+        Action::External(operation) => (format!("external {}", operation.operation), Some(&record.key)),
+        action => (verb(action).to_owned(), deed.object.as_ref()),
     };
-    let about = deed.object.as_ref().map_or_else(String::new, ToString::to_string);
-    let line = format!("{word} {about}");
+    let line = match about {
+        Some(about) => format!("{word} {about}"),
+        None => word,
+    };
     match &deed.outcome {
         DeedOutcome::Done => Some(line),
         DeedOutcome::Skipped { .. } => None,
@@ -70,6 +73,14 @@ pub fn requeue_after(record: &PassRecord) -> Option<HumanDuration> {
         End::Concluded { requeue_after } => {
             requeue_after.map(|millis| HumanDuration(Duration::from_millis(millis)))
         }
+        _ => None,
+    }
+}
+
+/// How the record's pass failed.
+pub fn failure(record: &PassRecord) -> Option<&Failure> {
+    match &record.end {
+        End::Failed { failure, .. } => Some(failure),
         _ => None,
     }
 }

@@ -1,10 +1,14 @@
-//! `--update`: puts the writes that happened into a scenario file, in the place of those expected.
+//! `--update`: puts what happened into a scenario file, in the place of what was expected.
 //!
-//! Only the lines of a `writes:` list change; comments and everything else stay as a person wrote them.
+//! What can be replaced is a list of texts (`writes`), a number (`calls`), a time (`requeue`), and a field of an expected
+//! object. Only these places change; comments and everything else stay as a person wrote them.
 
+use std::ops::Range;
 use std::path::Path;
 
+use super::file::{self, FileError};
 use super::report::Outcome;
+use super::yaml;
 
 /// Why a file was not updated.
 #[derive(Debug, thiserror::Error)]
@@ -12,64 +16,90 @@ pub enum UpdateError {
     /// It cannot be read or written.
     #[error("cannot read or write the file")]
     Io(#[from] std::io::Error),
-    /// The step has no `writes:` list in block form.
-    #[error("step {0} has no `writes:` list with an item a line, which is the form that can be updated")]
-    Form(usize),
+    /// It is no scenario any more.
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
-/// Rewrites the lists of writes that differed. Other differences are left for a person.
-pub fn rewrite(path: &Path, outcome: &Outcome) -> Result<(), UpdateError> {
-    let mut text = std::fs::read_to_string(path)?;
-    for failure in outcome.failures.iter().filter(|failure| failure.difference.at == "writes") {
-        let actual: Vec<&str> = failure.difference.actual.lines().collect();
-        text = with_writes(&text, failure.step, &actual).ok_or(UpdateError::Form(failure.step))?;
+/// What became of the differences in one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Updated {
+    /// Places that say now what happened.
+    pub written: usize,
+    /// Differences that are left for a person.
+    pub left: usize,
+}
+
+/// Rewrites what differed and can be rewritten.
+pub fn rewrite(path: &Path, outcome: &Outcome) -> Result<Updated, UpdateError> {
+    if outcome.failures.is_empty() {
+        return Ok(Updated::default());
     }
-    Ok(std::fs::write(path, text)?)
-}
-
-/// The text with the `writes:` list of one step replaced.
-fn with_writes(text: &str, step: usize, actual: &[&str]) -> Option<String> {
-    let lines: Vec<&str> = text.lines().collect();
-    let steps = lines.iter().position(|line| line.trim_end() == "steps:")?;
-    let item = lines[steps + 1..]
-        .iter()
-        .find(|line| line.trim_start().starts_with("- "))
-        .map(|line| indent(line))?;
-    let begins: Vec<usize> = (steps + 1..lines.len())
-        .filter(|index| indent(lines[*index]) == item && lines[*index].trim_start().starts_with("- "))
-        .collect();
-    let begin = *begins.get(step.checked_sub(1)?)?;
-    let end = begins.get(step).copied().unwrap_or(lines.len());
-    let head = (begin..end).find(|index| ["writes:", "writes: []"].contains(&lines[*index].trim()))?;
-    let deep = indent(lines[head]);
-    let list_end = (head + 1..end)
-        .find(|index| !lines[*index].trim_start().starts_with("- ") || indent(lines[*index]) < deep)
-        .unwrap_or(end);
-    let mut updated: Vec<String> = lines[..head].iter().map(|line| (*line).to_owned()).collect();
-    let pad = " ".repeat(deep);
-    if actual.is_empty() {
-        updated.push(format!("{pad}writes: []"));
-    } else {
-        updated.push(format!("{pad}writes:"));
-        updated.extend(actual.iter().map(|line| format!("{pad}  - {line}")));
+    let text = std::fs::read_to_string(path)?;
+    // The steps of included files come first, and are not in this one.
+    let own = file::parse(path, &text)?.steps.len();
+    let included = file::load(path)?.steps.len().saturating_sub(own);
+    let (new, updated) = with_what_happened(&text, included, outcome);
+    if updated.written > 0 {
+        std::fs::write(path, new)?;
     }
-    updated.extend(lines[list_end..].iter().map(|line| (*line).to_owned()));
-    Some(updated.join("\n") + "\n")
+    Ok(updated)
 }
 
-fn indent(line: &str) -> usize {
-    line.len() - line.trim_start().len()
+fn with_what_happened(text: &str, included: usize, outcome: &Outcome) -> (String, Updated) {
+    let placed = yaml::read(text);
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    let mut left = 0;
+    for failure in &outcome.failures {
+        let edit = failure.difference.fix.as_ref().and_then(|fix| {
+            let index = failure.step.checked_sub(included + 1)?;
+            let mut path = vec!["steps".to_owned(), index.to_string(), "expect".to_owned()];
+            path.extend(fix.path.iter().cloned());
+            placed.as_ref()?.replacement(text, &path, &fix.value)
+        });
+        match edit {
+            // Two differences of one place: the second is looked at when the first is gone.
+            Some((range, _)) if edits.iter().any(|(other, _)| overlap(other, &range)) => left += 1,
+            Some(edit) => edits.push(edit),
+            None => left += 1,
+        }
+    }
+    edits.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+    let mut new = text.to_owned();
+    for (range, replacement) in &edits {
+        new.replace_range(range.clone(), replacement);
+    }
+    (new, Updated { written: edits.len(), left })
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::expect::Difference;
+    use super::super::report::Failure;
     use super::*;
     use expect_test::expect;
+    use serde_json::json;
 
-    const FILE: &str = "scenario: a\nsteps:\n  # first\n  - advance: 1s\n  - expect:\n      writes:\n        - a\n        - b\n      quiet: true\n";
+    const FILE: &str = "scenario: a\nsteps:\n  # first\n  - advance: 1s\n  - expect:\n      writes:\n        - a\n        - b\n      calls: 2\n      quiet: true\n";
+
+    fn outcome(differences: Vec<Difference>) -> Outcome {
+        let failures = differences.into_iter().map(|difference| Failure { step: 5, difference }).collect();
+        Outcome { file: "a.yaml".into(), scenario: "a".into(), spec: None, error: None, failures, micros: 0 }
+    }
 
     #[test]
-    fn only_the_list_changes() {
+    fn what_differed_is_put_in_and_the_rest_stays() {
+        let outcome = outcome(vec![
+            Difference::new("writes", "a\nb", "c").fixed_by(["writes"], json!(["c"])),
+            Difference::new("calls of the plugin", "2", "3").fixed_by(["calls"], json!(3)),
+            Difference::new("ConfigMap a", "nothing", "there"),
+        ]);
+        // Three steps come from an included file.
+        let (text, updated) = with_what_happened(FILE, 3, &outcome);
         expect![[r#"
             scenario: a
             steps:
@@ -78,21 +108,17 @@ mod tests {
               - expect:
                   writes:
                     - c
+                  calls: 3
                   quiet: true
         "#]]
-        .assert_eq(&with_writes(FILE, 2, &["c"]).unwrap_or_default());
+        .assert_eq(&text);
+        assert_eq!(updated, Updated { written: 2, left: 1 });
     }
 
     #[test]
-    fn an_empty_list_says_so_and_may_grow_again() {
-        let empty = with_writes(FILE, 2, &[]).unwrap_or_default();
-        assert!(empty.contains("      writes: []\n      quiet"), "{empty}");
-        assert!(with_writes(&empty, 2, &["x"]).unwrap_or_default().contains("        - x\n      quiet"));
-    }
-
-    #[test]
-    fn a_step_without_a_list_is_left_alone() {
-        assert_eq!(with_writes(FILE, 1, &["c"]), None);
-        assert_eq!(with_writes(FILE, 9, &["c"]), None);
+    fn a_step_of_an_included_file_is_left_alone() {
+        let outcome = outcome(vec![Difference::new("writes", "a", "c").fixed_by(["writes"], json!(["c"]))]);
+        let (text, updated) = with_what_happened(FILE, 9, &outcome);
+        assert_eq!((text.as_str(), updated), (FILE, Updated { written: 0, left: 1 }));
     }
 }

@@ -1,10 +1,17 @@
 //! Looks whether the world is as a scenario expects.
 
+use std::sync::Arc;
+
+use evenkeel_engine::PassRecord;
 use serde_json::Value;
 
-use super::expect::{Difference, in_order, lines, subset};
-use super::file::{Expect, ExpectedEvent, ExpectedRequeue, FieldsAbsent, ObjectName, RequeueAfter};
+use super::expect::{Difference, in_order, lines, show, subset};
+use super::expected::{
+    Assertion, Expect, ExpectedCalls, ExpectedEvent, ExpectedFailure, ExpectedRequeue, FieldsAbsent,
+    ObjectName, RequeueAfter,
+};
 use super::run::Teller;
+use super::step::Named;
 use super::story;
 use super::world::WorldError;
 
@@ -15,8 +22,9 @@ pub(super) async fn verify(teller: &mut Teller<'_>, expect: &Expect) -> Result<V
     if expect.quiet {
         quiet(teller, expect, &mut found).await?;
     }
-    for object in &expect.objects {
-        present(teller, object, &mut found)?;
+    for (index, object) in expect.objects.iter().enumerate() {
+        let differences = present(teller, object)?.into_iter();
+        found.extend(differences.map(|difference| difference.below(["objects", &index.to_string()])));
     }
     for object in &expect.absent {
         absent(teller, object, &mut found)?;
@@ -24,12 +32,24 @@ pub(super) async fn verify(teller: &mut Teller<'_>, expect: &Expect) -> Result<V
     for fields in &expect.fields_absent {
         fields_absent(teller, fields, &mut found)?;
     }
+    for assertion in &expect.assert {
+        asserted(teller, assertion, &mut found)?;
+    }
     events(teller, expect, &mut found);
     for text in &expect.text_absent {
         text_absent(teller, text, &mut found);
     }
     if let Some(requeue) = &expect.requeue {
         requeued(teller, requeue, &mut found);
+    }
+    if let Some(failed) = &expect.failed {
+        found.extend(failure(teller, failed));
+    }
+    for (name, wanted) in &expect.provider {
+        let differences = teller.world.twin(name)?.expect(wanted).err().unwrap_or_default();
+        found.extend(
+            differences.into_iter().map(|said| Difference::new(format!("provider {name}"), "", said)),
+        );
     }
     Ok(found)
 }
@@ -45,14 +65,12 @@ fn writes(teller: &mut Teller<'_>, expect: &Expect, found: &mut Vec<Difference>)
     }
     let since = &teller.world.passes[teller.passes_seen..];
     let actual: Vec<String> = since.iter().flat_map(|record| story::writes(record)).collect();
-    if let Some(calls) = expect.calls {
-        let made: u64 = since.iter().map(|record| story::calls(record)).sum();
-        if made != calls {
-            found.push(Difference::new("calls of the plugin", calls.to_string(), made.to_string()));
-        }
+    if let Some(expected) = &expect.calls {
+        found.extend(calls(since, expected));
     }
     if let Some(expected) = &expect.writes {
-        found.extend(lines("writes", expected, &actual));
+        let difference = lines("writes", expected, &actual);
+        found.extend(difference.map(|difference| difference.fixed_by(["writes"], actual.clone())));
     }
     if let Some(expected) = &expect.writes_include
         && let Some(missing) = in_order(expected, &actual)
@@ -66,6 +84,34 @@ fn writes(teller: &mut Teller<'_>, expect: &Expect, found: &mut Vec<Difference>)
         found.push(Difference::new("writes", format!("no {hit:?}"), actual.join("\n")));
     }
     teller.passes_seen = teller.world.passes.len();
+}
+
+/// Calls of the plugin in these passes.
+fn calls(since: &[Arc<PassRecord>], expected: &ExpectedCalls) -> Vec<Difference> {
+    let made = |controller: Option<&str>| -> u64 {
+        let of = since
+            .iter()
+            .filter(|record| controller.is_none_or(|controller| story::controller(record) == controller));
+        of.map(|record| story::calls(record)).sum()
+    };
+    let difference = |at: String, expected: u64, made: u64| {
+        (made != expected).then(|| Difference::new(at, expected.to_string(), made.to_string()))
+    };
+    match expected {
+        ExpectedCalls::Sum(expected) => {
+            let made = made(None);
+            let found = difference("calls of the plugin".to_owned(), *expected, made);
+            found.map(|difference| difference.fixed_by(["calls"], made)).into_iter().collect()
+        }
+        ExpectedCalls::ByController(each) => each
+            .iter()
+            .filter_map(|(controller, expected)| {
+                let made = made(Some(controller));
+                let found = difference(format!("calls of {controller}"), *expected, made);
+                found.map(|difference| difference.fixed_by(["calls", controller], made))
+            })
+            .collect(),
+    }
 }
 
 /// Nothing since the last look, and nothing when everything is looked at twice more.
@@ -90,35 +136,29 @@ async fn quiet(
     Ok(())
 }
 
-fn present(teller: &Teller<'_>, expected: &Value, found: &mut Vec<Difference>) -> Result<(), WorldError> {
-    let text = |pointer: &str| expected.pointer(pointer).and_then(Value::as_str);
-    let kind = teller.kind(text("/apiVersion"), text("/kind").unwrap_or_default())?;
-    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
-    let actual = teller.world.object(kind, namespace, name);
-    let at = label(&kind.gvk.kind, namespace, name);
+fn present(teller: &Teller<'_>, expected: &Value) -> Result<Vec<Difference>, WorldError> {
+    let named = Named::of(expected);
+    let kind = teller.kind(&named)?;
+    let actual = teller.world.object(kind, named.namespace, named.name);
     let mut wanted = expected.clone();
     if let Some(fields) = wanted.as_object_mut() {
         fields.entry("apiVersion").or_insert_with(|| kind.gvk.api_version().into());
         let exact = fields.remove("exact").is_some_and(|exact| exact == Value::Bool(true));
-        if exact {
-            if actual.as_ref() != Some(&wanted) {
-                let show =
-                    |value: Option<&Value>| value.map_or("nothing".into(), |value| format!("{value:#}"));
-                found.push(Difference::new(at, show(Some(&wanted)), show(actual.as_ref())));
-            }
-            return Ok(());
+        if exact && actual.as_ref() != Some(&wanted) {
+            let show = |value: Option<&Value>| value.map_or("nothing".into(), |value| format!("{value:#}"));
+            let difference = Difference::new(named.to_string(), show(Some(&wanted)), show(actual.as_ref()));
+            return Ok(vec![difference]);
         }
     }
-    subset(&at, &wanted, actual.as_ref(), found);
-    Ok(())
+    Ok(subset(&named.to_string(), &wanted, actual.as_ref()))
 }
 
 fn absent(teller: &Teller<'_>, object: &ObjectName, found: &mut Vec<Difference>) -> Result<(), WorldError> {
-    let kind = teller.kind(object.api_version.as_deref(), &object.kind)?;
-    if let Some(there) = teller.world.object(kind, object.namespace.as_deref(), &object.name) {
-        let at = label(&object.kind, object.namespace.as_deref(), &object.name);
+    let named = object.named();
+    if let Some(there) = teller.world.object(teller.kind(&named)?, named.namespace, named.name) {
         let deleting = there.pointer("/metadata/deletionTimestamp").is_some();
-        found.push(Difference::new(at, "nothing", if deleting { "there, being deleted" } else { "there" }));
+        let there = if deleting { "there, being deleted" } else { "there" };
+        found.push(Difference::new(named.to_string(), "nothing", there));
     }
     Ok(())
 }
@@ -128,17 +168,68 @@ fn fields_absent(
     fields: &FieldsAbsent,
     found: &mut Vec<Difference>,
 ) -> Result<(), WorldError> {
-    let kind = teller.kind(fields.api_version.as_deref(), &fields.kind)?;
-    let at = label(&fields.kind, fields.namespace.as_deref(), &fields.name);
-    let Some(object) = teller.world.object(kind, fields.namespace.as_deref(), &fields.name) else {
-        found.push(Difference::new(at, "an object without some fields", "no object"));
+    let named = fields.named();
+    let Some(object) = teller.world.object(teller.kind(&named)?, named.namespace, named.name) else {
+        found.push(Difference::new(named.to_string(), "an object without some fields", "no object"));
         return Ok(());
     };
     for pointer in &fields.pointers {
         if let Some(value) = object.pointer(pointer) {
-            found.push(Difference::new(format!("{at}{pointer}"), "nothing", value.to_string()));
+            found.push(Difference::new(format!("{named}{pointer}"), "nothing", value.to_string()));
         }
     }
+    Ok(())
+}
+
+/// An object, or each of a list, without what hides the rest from a person.
+fn without_managed_fields(subject: &Value) -> Value {
+    let mut shown = subject.clone();
+    let objects = match &mut shown {
+        Value::Array(objects) => objects.as_mut_slice(),
+        object => std::slice::from_mut(object),
+    };
+    for object in objects {
+        if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
+    }
+    shown
+}
+
+/// A rule holds for an object, or for the list of all objects of a kind.
+pub(super) fn asserted(
+    teller: &Teller<'_>,
+    assertion: &Assertion,
+    found: &mut Vec<Difference>,
+) -> Result<(), WorldError> {
+    let Assertion { api_version, kind, namespace, name, that, message } = assertion;
+    let any = Named {
+        api_version: api_version.as_deref(),
+        kind,
+        namespace: namespace.as_deref(),
+        name: name.as_deref().unwrap_or_default(),
+    };
+    let kind = teller.kind(&any)?;
+    let expected =
+        message.as_ref().map_or_else(|| that.text.clone(), |message| format!("{message}: {}", that.text));
+    let subject = match name {
+        Some(name) => match teller.world.object(kind, namespace.as_deref(), name) {
+            Some(object) => object,
+            None => {
+                found.push(Difference::new(assertion.about(), expected, "no object"));
+                return Ok(());
+            }
+        },
+        None => teller.world.objects(kind, namespace.as_deref()).into(),
+    };
+    let shown = || show(&without_managed_fields(&subject));
+    let now = teller.world.sandbox.now().to_string().into();
+    let actual = match that.expression.holds(&[("self", &subject), ("now", &now)]) {
+        Ok(true) => return Ok(()),
+        Ok(false) => format!("it does not hold of {}", shown()),
+        Err(reason) => format!("{reason}, of {}", shown()),
+    };
+    found.push(Difference::new(assertion.about(), expected, actual));
     Ok(())
 }
 
@@ -157,15 +248,14 @@ fn published(teller: &Teller<'_>) -> Vec<Published> {
         .map(|event| {
             let text =
                 |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+            let (kind, name) = (text("/involvedObject/kind"), text("/involvedObject/name"));
             let namespace = text("/involvedObject/namespace");
+            let namespace = Some(namespace.as_str()).filter(|namespace| !namespace.is_empty());
+            let about = Named { api_version: None, kind: &kind, namespace, name: &name };
             Published {
                 reason: text("/reason"),
                 severity: text("/type"),
-                about: label(
-                    &text("/involvedObject/kind"),
-                    Some(namespace.as_str()).filter(|namespace| !namespace.is_empty()),
-                    &text("/involvedObject/name"),
-                ),
+                about: about.to_string(),
                 message: text("/message"),
             }
         })
@@ -183,12 +273,14 @@ fn events(teller: &Teller<'_>, expect: &Expect, found: &mut Vec<Difference>) {
         lines.collect::<Vec<_>>().join("\n")
     };
     for wanted in &expect.events {
-        if !published.iter().any(|event| is(wanted, event)) {
+        let there = published.iter().filter(|event| is(wanted, event)).count();
+        if wanted.count.map_or(there == 0, |count| count != there) {
             let severity = wanted.severity.as_deref().unwrap_or("");
             let about = wanted.about.as_deref().unwrap_or("");
             let message = wanted.message.as_deref().unwrap_or("");
             let line = format!("{severity} {} {about}: {message}", wanted.reason);
-            found.push(Difference::new("events", line.trim(), shown()));
+            let times = wanted.count.map_or_else(String::new, |count| format!(" ({count} of them)"));
+            found.push(Difference::new("events", format!("{}{times}", line.trim()), shown()));
         }
     }
     for reason in &expect.no_events {
@@ -205,7 +297,8 @@ fn is(wanted: &ExpectedEvent, event: &Published) -> bool {
         && wanted.message.as_ref().is_none_or(|part| event.message.contains(part))
 }
 
-/// The text stands in nothing that the host put out: no object but the given ones, no Event, no journal line.
+/// The text stands in nothing that the host put out: no object but the given ones, no Event, no line of the journal or
+/// the log.
 fn text_absent(teller: &Teller<'_>, text: &str, found: &mut Vec<Difference>) {
     let inputs: Vec<_> = teller.given.iter().filter(|object| object.to_string().contains(text)).collect();
     let is_input = |object: &Value| {
@@ -235,6 +328,8 @@ fn text_absent(teller: &Teller<'_>, text: &str, found: &mut Vec<Difference>) {
             found.push(Difference::new("the journal", format!("no {text:?}"), story::title(record)));
         }
     }
+    let logged = teller.log.iter().flat_map(|log| log.lines_with(text));
+    found.extend(logged.map(|line| Difference::new("the log", format!("no {text:?}"), line)));
 }
 
 fn requeued(teller: &Teller<'_>, expected: &ExpectedRequeue, found: &mut Vec<Difference>) {
@@ -244,25 +339,43 @@ fn requeued(teller: &Teller<'_>, expected: &ExpectedRequeue, found: &mut Vec<Dif
             && story::key(record) == expected.key
     });
     let at = format!("requeue of {} {}", expected.controller, expected.key);
-    let show = |after: Option<super::duration::HumanDuration>| {
-        after.map_or("none".into(), |after| after.to_string())
+    let wanted = expected.after;
+    let Some(record) = of_key else {
+        found.push(Difference::new(at, wanted.to_string(), "no pass"));
+        return;
     };
-    let RequeueAfter(wanted) = expected.after;
-    match of_key {
-        None => found.push(Difference::new(at, show(wanted), "no pass")),
-        Some(record) => {
-            let actual = story::requeue_after(record);
-            if actual != wanted {
-                found.push(Difference::new(at, show(wanted), show(actual)));
-            }
-        }
+    let actual = RequeueAfter(story::requeue_after(record));
+    if actual != wanted {
+        let difference = Difference::new(at, wanted.to_string(), actual.to_string());
+        found.push(difference.fixed_by(["requeue", "after"], actual.to_string()));
     }
 }
 
-/// `Kind name`, or `Kind namespace/name`.
-fn label(kind: &str, namespace: Option<&str>, name: &str) -> String {
-    match namespace {
-        Some(namespace) => format!("{kind} {namespace}/{name}"),
-        None => format!("{kind} {name}"),
-    }
+/// How the last pass of a key failed.
+fn failure(teller: &Teller<'_>, expected: &ExpectedFailure) -> Option<Difference> {
+    let ExpectedFailure { controller, key, kind, message } = expected;
+    let last = teller
+        .world
+        .passes
+        .iter()
+        .rev()
+        .find(|record| story::controller(record) == *controller && story::key(record) == *key);
+    let wanted = {
+        let kind = kind.map_or_else(|| "a failure".to_owned(), |kind| format!("{kind:?}"));
+        message.as_ref().map_or_else(|| kind.clone(), |part| format!("{kind}: …{part}…"))
+    };
+    let at = format!("the last pass of {controller} {key}");
+    let actual = match last.map(|record| story::failure(record)) {
+        None => "no pass".to_owned(),
+        Some(None) => "no failure".to_owned(),
+        Some(Some(failure)) => {
+            let fits = kind.is_none_or(|kind| kind == failure.kind)
+                && message.as_ref().is_none_or(|part| failure.message.contains(part));
+            if fits {
+                return None;
+            }
+            format!("{:?}: {}", failure.kind, failure.message)
+        }
+    };
+    Some(Difference::new(at, wanted, actual))
 }

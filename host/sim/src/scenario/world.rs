@@ -1,22 +1,26 @@
 //! The world of a scenario: the embedded Kubernetes, the host on it, and a clock that stands still unless it is told.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use evenkeel_core::contract::Json;
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::clock::VirtualClock;
 use evenkeel_engine::journal::JournalOptions;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_engine::{Host, HostOptions, PassRecord};
+use evenkeel_providers::twins::{self, Twin, TwinError};
+use evenkeel_providers::{Provider, Providers};
 use evenkeel_sandbox::standins::{self, Stages};
 use evenkeel_sandbox::{Cut, Fault, Sandbox, SandboxOptions};
 use http::Request;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
+use super::before::{Ambushed, Ambushes};
 use super::kinds::{KindInfo, Kinds};
+use super::user::UserRequest;
 use crate::guest::Dressed;
 
 /// Past this many looks without coming to rest a host goes round in circles: the busiest scenario needs some thousands.
@@ -24,6 +28,11 @@ const LOOKS_MAX: u32 = 2_000_000;
 
 /// So many looks in a row must find nothing to do: watch streams hand on what they have between two of them.
 const QUIET_LOOKS: u32 = 40;
+
+/// Where time starts unless somebody says otherwise: 2026-01-01T00:00:00Z.
+pub const CLOCK: Timestamp = Timestamp::constant(1_767_225_600, 0);
+
+static NO_PROVIDERS: BTreeMap<String, Value> = BTreeMap::new();
 
 /// Why a step could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +50,8 @@ pub enum WorldError {
         what: String,
         /// What the server said.
         reason: String,
+        /// Its HTTP status, where it was the server that refused.
+        code: Option<u16>,
     },
     /// An object cannot be put in place.
     #[error("given object {index}: {reason}")]
@@ -50,6 +61,21 @@ pub enum WorldError {
         /// What is wrong.
         reason: String,
     },
+    /// A twin that cannot be made, or does not do as it is told.
+    #[error("the provider {name}")]
+    Twin {
+        /// The provider.
+        name: String,
+        /// What is wrong.
+        #[source]
+        cause: TwinError,
+    },
+    /// A step that is no request stands where only requests may.
+    #[error("`before` takes apply, create, replace, patch and delete")]
+    NoRequest,
+    /// A provider that does not exist.
+    #[error("the scenario has no provider {0:?}: name it below `providers`")]
+    Provider(String),
     /// A stand-in that does not exist.
     #[error("no stand-in is called {0:?}; there are kubevirt and cdi")]
     StandIn(String),
@@ -62,8 +88,8 @@ pub enum WorldError {
 pub struct Start<'a> {
     /// The plugin.
     pub guest: Arc<dyn Guest>,
-    /// Its config.
-    pub config: Json,
+    /// What the operator says about it.
+    pub settings: PluginSettings,
     /// Only these controllers run; all where it is absent.
     pub controllers: Option<&'a [String]>,
     /// Stand-ins whose kinds are served.
@@ -74,8 +100,27 @@ pub struct Start<'a> {
     pub clock: Timestamp,
     /// Seed of all chance.
     pub seed: u64,
+    /// The outside world: a twin for each provider that is named, by its configuration.
+    pub providers: &'a BTreeMap<String, Value>,
     /// Objects in place before the host starts.
     pub given: &'a [Value],
+}
+
+impl Start<'_> {
+    /// A plugin with all that it asks for, on an empty cluster.
+    pub fn new(guest: Arc<dyn Guest>) -> Self {
+        Self {
+            guest,
+            settings: PluginSettings::default(),
+            controllers: None,
+            installed: &[],
+            stages: false,
+            clock: CLOCK,
+            seed: 1,
+            providers: &NO_PROVIDERS,
+            given: &[],
+        }
+    }
 }
 
 /// A sandbox with a host on it.
@@ -88,7 +133,11 @@ pub struct World {
     pub passes: Vec<Arc<PassRecord>>,
     host: Option<Host>,
     guest: Dressed,
-    config: Json,
+    settings: PluginSettings,
+    /// They outlive a host, as the outside world does.
+    twins: BTreeMap<String, Arc<dyn Twin>>,
+    /// What comes before a write of the host.
+    pub(super) ambushes: Ambushes,
     user: kube::Client,
     clock: VirtualClock,
     seed: u64,
@@ -117,12 +166,20 @@ impl World {
             sandbox.put(crd.clone()).map_err(|error| WorldError::Host(error.to_string()))?;
         }
         let mut known = crds;
-        known.extend(["kubevirt", "cdi"].into_iter().filter_map(standins::crds).flatten());
+        known.extend(stand_ins().values().flatten().cloned());
+        let mut twins = BTreeMap::new();
+        for (name, config) in start.providers {
+            let twin = twins::make(name, config, start.seed)
+                .map_err(|cause| WorldError::Twin { name: name.clone(), cause })?;
+            twins.insert(name.clone(), twin);
+        }
         let mut world = Self {
+            twins,
             user: kube::Client::new(sandbox.service(), "default"),
             kinds: Kinds::with_crds(&known),
             guest: Dressed::new(start.guest, start.controllers),
-            config: start.config,
+            settings: start.settings,
+            ambushes: Ambushes::default(),
             passes: Vec::new(),
             host: None,
             seen: 0,
@@ -137,7 +194,8 @@ impl World {
             world.sandbox.put(object.clone()).map_err(|error| given(error.to_string()))?;
         }
         if start.stages {
-            let stages = Stages::builtin();
+            static STAGES: OnceLock<Stages> = OnceLock::new();
+            let stages = STAGES.get_or_init(Stages::builtin).clone();
             world._stages = Some(standins::start(world.sandbox.service(), stages, server_clock));
         }
         world.run_host().await?;
@@ -146,15 +204,21 @@ impl World {
 
     /// Starts a host that remembers nothing.
     async fn run_host(&mut self) -> Result<(), WorldError> {
+        let service = Ambushed::new(self.sandbox.service(), self.ambushes.clone());
+        let providers = self.twins.iter().fold(Providers::default(), |all, (name, twin)| {
+            all.with(name, Arc::<dyn Twin>::clone(twin) as Arc<dyn Provider>)
+        });
         let host = Host::start(HostOptions {
+            providers,
             clock: Arc::new(self.clock),
             seed: self.seed,
             journal: JournalOptions { bytes_max: usize::MAX, file: None },
-            ..HostOptions::new(kube::Client::new(self.sandbox.service(), "default"))
+            ..HostOptions::new(kube::Client::new(service, "default"))
         })
         .map_err(|error| WorldError::Host(error.to_string()))?;
-        let settings = PluginSettings { config: Arc::clone(&self.config), ..PluginSettings::default() };
-        host.load(self.guest.current(), settings).await.map_err(|held| WorldError::Host(held.to_string()))?;
+        host.load(self.guest.current(), self.settings.clone())
+            .await
+            .map_err(|held| WorldError::Host(held.to_string()))?;
         self.host = Some(host);
         self.seen = 0;
         self.settle().await
@@ -201,15 +265,20 @@ impl World {
             let records = host.journal().records();
             self.passes.extend(records.iter().skip(self.seen).cloned());
         }
+        // The outside world stays; what the provider itself remembered of it goes with the host.
+        for twin in self.twins.values_mut() {
+            if let Some(next) = twin.after_restart() {
+                *twin = next;
+            }
+        }
         self.run_host().await
     }
 
     /// Puts the same plugin under another digest in the place of the one that runs.
     pub async fn swap(&mut self) -> Result<(), WorldError> {
         self.guest.redress();
-        let settings = PluginSettings { config: Arc::clone(&self.config), ..PluginSettings::default() };
         if let Some(host) = &self.host {
-            host.load(self.guest.current(), settings)
+            host.load(self.guest.current(), self.settings.clone())
                 .await
                 .map_err(|held| WorldError::Host(held.to_string()))?;
         }
@@ -236,12 +305,36 @@ impl World {
         self.sandbox.fail_next(fault);
     }
 
+    /// The simulated far end of a provider.
+    pub fn twin(&self, name: &str) -> Result<&Arc<dyn Twin>, WorldError> {
+        self.twins.get(name).ok_or_else(|| WorldError::Provider(name.to_owned()))
+    }
+
+    /// Has something happen in the outside world.
+    pub async fn control(&mut self, commands: &BTreeMap<String, Value>) -> Result<(), WorldError> {
+        for (name, command) in commands {
+            self.twin(name)?
+                .control(command)
+                .map_err(|cause| WorldError::Twin { name: name.clone(), cause })?;
+        }
+        self.settle().await
+    }
+
+    /// What must never be in the outside world, and is.
+    pub fn broken_invariants(&self) -> Vec<(&str, String)> {
+        let broken = |twin: &Arc<dyn Twin>| twin.invariants().into_iter();
+        self.twins
+            .iter()
+            .flat_map(|(name, twin)| broken(twin).map(move |said| (name.as_str(), said)))
+            .collect()
+    }
+
     /// Serves the kinds of these stand-ins.
     pub fn install(&self, names: &[String]) -> Result<(), WorldError> {
         for name in names {
-            let crds = standins::crds(name).ok_or_else(|| WorldError::StandIn(name.clone()))?;
+            let crds = stand_ins().get(name.as_str()).ok_or_else(|| WorldError::StandIn(name.clone()))?;
             for crd in crds {
-                self.sandbox.put(crd).map_err(|error| WorldError::Host(error.to_string()))?;
+                self.sandbox.put(crd.clone()).map_err(|error| WorldError::Host(error.to_string()))?;
             }
         }
         Ok(())
@@ -250,35 +343,58 @@ impl World {
     /// Serves the kinds of these stand-ins no more; their objects go with them.
     pub async fn uninstall(&mut self, names: &[String]) -> Result<(), WorldError> {
         for name in names {
-            let crds = standins::crds(name).ok_or_else(|| WorldError::StandIn(name.clone()))?;
+            let crds = stand_ins().get(name.as_str()).ok_or_else(|| WorldError::StandIn(name.clone()))?;
             for crd in crds {
                 let name =
                     crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-                let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-                self.request("DELETE", &path, "application/json", Vec::new()).await?;
+                let target = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+                let request = UserRequest {
+                    method: "DELETE",
+                    target,
+                    content_type: "application/json",
+                    body: Vec::new(),
+                };
+                self.request(&request).await?;
             }
         }
         self.settle().await
     }
 
     /// A request by a user, who may do anything.
-    pub async fn request(
-        &mut self,
-        method: &str,
-        path: &str,
-        content_type: &str,
-        body: Vec<u8>,
-    ) -> Result<Value, WorldError> {
-        let what = format!("{method} {path}");
-        let refused = |reason: String| WorldError::Refused { what: what.clone(), reason };
+    pub async fn request(&mut self, request: &UserRequest) -> Result<Value, WorldError> {
+        let UserRequest { method, target, content_type, body } = request;
+        let what = format!("{method} {target}");
+        let refused = |reason: String, code| WorldError::Refused { what: what.clone(), reason, code };
         let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("content-type", content_type)
+            .method(*method)
+            .uri(target)
+            .header("content-type", *content_type)
             .header("user-agent", "user")
-            .body(body)
-            .map_err(|error| refused(error.to_string()))?;
-        self.user.request::<Value>(request).await.map_err(|error| refused(message(&error)))
+            .body(body.clone())
+            .map_err(|error| refused(error.to_string(), None))?;
+        self.user.request::<Value>(request).await.map_err(|error| match error {
+            // The server's own words where it has some.
+            kube::Error::Api(status) => refused(status.message.clone(), Some(status.code)),
+            other => refused(other.to_string(), None),
+        })
+    }
+
+    /// All objects of a kind, in the order of their namespaces and names; those of one namespace where it is named.
+    pub fn objects(&self, kind: &KindInfo, namespace: Option<&str>) -> Vec<Value> {
+        let (api_version, is) = (kind.gvk.api_version(), |object: &Value, pointer: &str, wanted: &str| {
+            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default() == wanted
+        });
+        let mut objects = self.sandbox.dump();
+        objects.retain(|object| {
+            is(object, "/apiVersion", &api_version)
+                && is(object, "/kind", &kind.gvk.kind)
+                && namespace.is_none_or(|namespace| is(object, "/metadata/namespace", namespace))
+        });
+        objects.sort_by_cached_key(|object| {
+            ["/metadata/namespace", "/metadata/name"]
+                .map(|pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned())
+        });
+        objects
     }
 
     /// The state of an object.
@@ -287,39 +403,11 @@ impl World {
     }
 }
 
-/// The server's own words where it has some.
-fn message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        other => other.to_string(),
-    }
-}
-
-/// The path of a kind's collection, or of one object in it.
-pub fn path(
-    kind: &KindInfo,
-    namespace: Option<&str>,
-    name: Option<&str>,
-    subresource: Option<&str>,
-) -> String {
-    let mut path = if kind.gvk.group.is_empty() {
-        format!("/api/{}", kind.gvk.version)
-    } else {
-        format!("/apis/{}/{}", kind.gvk.group, kind.gvk.version)
-    };
-    if kind.namespaced {
-        path = format!("{path}/namespaces/{}", namespace.unwrap_or("default"));
-    }
-    path = format!("{path}/{}", kind.plural);
-    for part in [name, subresource].into_iter().flatten() {
-        path = format!("{path}/{part}");
-    }
-    path
-}
-
-/// The body of a deletion.
-pub fn delete_options(propagation: &str) -> Vec<u8> {
-    json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation})
-        .to_string()
-        .into_bytes()
+/// The kinds of each stand-in, read from their text once for all worlds.
+fn stand_ins() -> &'static BTreeMap<&'static str, Vec<Value>> {
+    static STAND_INS: OnceLock<BTreeMap<&'static str, Vec<Value>>> = OnceLock::new();
+    STAND_INS.get_or_init(|| {
+        let named = ["kubevirt", "cdi"].into_iter();
+        named.filter_map(|name| Some((name, standins::crds(name)?))).collect()
+    })
 }

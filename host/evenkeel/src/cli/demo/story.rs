@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use evenkeel_sandbox::Sandbox;
 use evenkeel_sim::scenario::kinds::Kinds;
-use evenkeel_sim::scenario::world::{delete_options, path};
+use evenkeel_sim::scenario::user::{delete_options, path};
 use http::Request;
 use serde_json::{Value, json};
 
