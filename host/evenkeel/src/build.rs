@@ -3,6 +3,7 @@
 
 mod sources;
 mod toolchain;
+mod within;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -11,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
 use sha2::{Digest, Sha256};
-use wit_component::ComponentEncoder;
+use wit_component::{ComponentEncoder, DecodedWasm};
+use wit_parser::{TypeDefKind, WorldItem, WorldKey};
 
 use self::sources::Crate;
 pub use self::sources::SourcesError;
@@ -119,6 +121,15 @@ pub enum BuildError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The component wants something of its host besides being called.
+    #[error(
+        "the component imports {}; a plugin imports nothing: it asks through its pass, so which dependency needs that?",
+        names.join(", ")
+    )]
+    Imports {
+        /// What it imports.
+        names: Vec<String>,
+    },
 }
 
 /// Builds the plugin whose crate is in `folder`; `no_install` forbids getting a toolchain.
@@ -132,25 +143,65 @@ pub fn build_plugin(
     fs::create_dir_all(&out).map_err(|cause| BuildError::File { path: out.clone(), cause })?;
     let _lock = lock(&out, progress)?;
     let sources = plugin.digest()?;
+    let installed = Toolchain::installed(&plugin.folder);
+    let identity = installed.as_ref().and_then(|toolchain| toolchain.identity(&plugin.folder));
     let component = out.join(format!("{}.wasm", plugin.name));
     let key = out.join(format!("{}.key", plugin.name));
     // The key names the component too: one that somebody replaced is built anew.
     if let (Ok(known), Ok(wasm)) = (fs::read_to_string(&key), fs::read(&component)) {
         let digest = digest(&wasm);
-        if known == format!("{sources} {digest}\n") {
+        let made_of = Key { sources: &sources, compiler: identity.as_deref(), component: &digest };
+        if made_of.opens(&known) {
             return Ok(Built { component, digest, cached: true });
         }
     }
-    let toolchain = Toolchain::find(no_install, &out, progress)?;
+    let toolchain = match installed {
+        Some(toolchain) => toolchain,
+        None => Toolchain::get(&plugin.folder, no_install, &out, progress)?,
+    };
     progress(&Step::Compiling { name: plugin.name.clone(), toolchain: toolchain.to_string() });
     let module = compile(&plugin, &toolchain)?;
     progress(&Step::Componentizing);
-    let wasm = componentize(&module)?;
+    let bytes = fs::read(&module).map_err(|cause| BuildError::File { path: module, cause })?;
+    let wasm = componentize(&bytes)?;
+    refuse_imports(&wasm)?;
     let digest = digest(&wasm);
     replace(&component, &wasm)?;
-    replace(&key, format!("{sources} {digest}\n").as_bytes())?;
+    let compiler = toolchain.identity(&plugin.folder);
+    let made_of = Key { sources: &sources, compiler: compiler.as_deref(), component: &digest };
+    replace(&key, made_of.to_string().as_bytes())?;
     progress(&Step::Done { component: component.clone(), bytes: wasm.len() });
     Ok(Built { component, digest, cached: false })
+}
+
+/// What a component was made of and by.
+struct Key<'a> {
+    sources: &'a str,
+    /// None where there is no compiler at hand.
+    compiler: Option<&'a str>,
+    component: &'a str,
+}
+
+impl Key<'_> {
+    /// Whether what was noted down says the same. Where no compiler is at hand what an earlier one made stands.
+    fn opens(&self, known: &str) -> bool {
+        let parts: Vec<&str> = known.split_whitespace().collect();
+        match parts.as_slice() {
+            [sources, compiler, component] => {
+                *sources == self.sources
+                    && *component == self.component
+                    && self.compiler.is_none_or(|identity| digest(identity.as_bytes()) == *compiler)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let compiler = self.compiler.map_or_else(|| "unknown".to_owned(), |name| digest(name.as_bytes()));
+        writeln!(f, "{} {compiler} {}", self.sources, self.component)
+    }
 }
 
 /// One build at a time in a target folder; the lock goes with the file.
@@ -174,6 +225,8 @@ fn compile(plugin: &Crate, toolchain: &Toolchain) -> Result<PathBuf, BuildError>
     let profile = if plugin.has_guest_profile { "guest" } else { "release" };
     let mut command = toolchain.cargo();
     command
+        // The crate may bring a toolchain and a configuration of its own, from wherever it is built.
+        .current_dir(&plugin.folder)
         .args([
             "build",
             "--quiet",
@@ -211,13 +264,40 @@ fn remap(plugin: &Crate) -> String {
     flags
 }
 
-fn componentize(module: &Path) -> Result<Vec<u8>, BuildError> {
-    let bytes = fs::read(module).map_err(|cause| BuildError::File { path: module.to_owned(), cause })?;
+fn componentize(module: &[u8]) -> Result<Vec<u8>, BuildError> {
     ComponentEncoder::default()
         .validate(true)
-        .module(&bytes)
+        .module(module)
         .and_then(|mut encoder| encoder.encode())
         .map_err(|error| BuildError::NotAPlugin { reason: format!("{error:#}") })
+}
+
+/// Refuses a component that a host could not give what it wants: better here than when it is loaded.
+fn refuse_imports(wasm: &[u8]) -> Result<(), BuildError> {
+    let not_a_plugin = |reason: String| BuildError::NotAPlugin { reason };
+    let decoded = wit_component::decode(wasm).map_err(|error| not_a_plugin(format!("{error:#}")))?;
+    let DecodedWasm::Component(resolve, world) = decoded else {
+        return Err(not_a_plugin("it holds types alone".to_owned()));
+    };
+    let names: Vec<String> = resolve.worlds[world]
+        .imports
+        .iter()
+        .filter(|(_, item)| match item {
+            // An interface that is imported for its types needs nobody who implements it.
+            WorldItem::Interface { id, .. } => {
+                let interface = &resolve.interfaces[*id];
+                let is_resource = |ty| matches!(resolve.types[ty].kind, TypeDefKind::Resource);
+                !interface.functions.is_empty() || interface.types.values().any(|ty| is_resource(*ty))
+            }
+            WorldItem::Function(_) => true,
+            WorldItem::Type { .. } => false,
+        })
+        .map(|(key, _)| match key {
+            WorldKey::Name(name) => name.clone(),
+            WorldKey::Interface(id) => resolve.id_of(*id).unwrap_or_else(|| "an interface".to_owned()),
+        })
+        .collect();
+    if names.is_empty() { Ok(()) } else { Err(BuildError::Imports { names }) }
 }
 
 /// Puts a finished file in the place of the one that is there: whoever watches the folder never sees half of it.
@@ -258,4 +338,35 @@ fn clean(program: impl AsRef<std::ffi::OsStr>) -> Command {
         }
     }
     command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(component: &str) -> Result<(), String> {
+        let wasm = wat::parse_str(component).expect("a component");
+        refuse_imports(&wasm).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_component_that_wants_something_of_its_host_is_refused_by_name() {
+        let error = refused(
+            r#"(component (import "wasi:clocks/wall-clock@0.2.0" (instance (export "now" (func (result u64))))))"#,
+        )
+        .expect_err("it imports a clock");
+        assert!(error.starts_with("the component imports wasi:clocks/wall-clock@0.2.0; a plugin"), "{error}");
+    }
+
+    #[test]
+    fn a_component_stands_for_its_sources_and_its_compiler() {
+        let key = |sources, compiler| Key { sources, compiler, component: "sha256:c" };
+        let known = key("s", Some("rustc 1.95")).to_string();
+        assert!(key("s", Some("rustc 1.95")).opens(&known));
+        assert!(!key("s", Some("rustc 1.96")).opens(&known));
+        assert!(!key("t", Some("rustc 1.95")).opens(&known));
+        // Nothing could be built without a compiler, so what is there stands.
+        assert!(key("s", None).opens(&known));
+        assert!(!key("s", None).opens("s sha256:c"));
+    }
 }

@@ -74,9 +74,6 @@ pub enum PutError {
         /// `kind` of the object.
         kind: String,
     },
-    /// The file of the sandbox cannot be written.
-    #[error("the object could not be kept")]
-    Unkept,
     /// The object does not fit its schema.
     #[error("{kind} {name} cannot be decoded: {why}")]
     Undecodable {
@@ -150,7 +147,6 @@ impl Sandbox {
             registry,
             identities: Identities::new(options.seed),
             addresses: Addresses::default(),
-            keeper: None,
         };
         let sandbox = Sandbox {
             inner: Arc::new(Inner {
@@ -166,7 +162,7 @@ impl Sandbox {
         sandbox
     }
 
-    pub(crate) fn bootstrap(&self) {
+    fn bootstrap(&self) {
         for name in DEFAULT_NAMESPACES {
             let namespace = json!({
                 "apiVersion": "v1",
@@ -279,7 +275,7 @@ impl Sandbox {
         }
         let mut turn = Turn::new(&mut state, now, WriteOptions::default());
         turn.place(&resource, object);
-        state.keep().map_err(|_| PutError::Unkept)
+        Ok(())
     }
 
     /// One object by kind, namespace and name, in its storage version.

@@ -37,7 +37,9 @@ pub(crate) fn row(target: &Target, object: &Value, include: IncludeObject, now: 
         })),
         IncludeObject::Object => Some(object.clone()),
     };
-    row.insert("object".into(), shown.unwrap_or_default());
+    if let Some(shown) = shown {
+        row.insert("object".into(), shown);
+    }
     Value::Object(row)
 }
 

@@ -85,11 +85,15 @@ struct Node {
 impl Crate {
     /// Asks cargo about the crate in a folder.
     pub(super) fn read(folder: &Path) -> Result<Self, SourcesError> {
-        let manifest = folder.join("Cargo.toml");
-        if !manifest.is_file() {
+        if !folder.join("Cargo.toml").is_file() {
             return Err(SourcesError::NoCrate { folder: folder.to_owned() });
         }
+        // Cargo runs in it, so that the crate's own toolchain and configuration are taken.
+        let folder =
+            &folder.canonicalize().map_err(|cause| SourcesError::File { path: folder.to_owned(), cause })?;
+        let manifest = folder.join("Cargo.toml");
         let output = clean("cargo")
+            .current_dir(folder)
             .args(["metadata", "--format-version", "1", "--filter-platform", TARGET, "--manifest-path"])
             .arg(&manifest)
             .output()

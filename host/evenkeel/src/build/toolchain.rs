@@ -3,9 +3,20 @@
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
+use super::within::said;
 use super::{Step, TARGET, clean};
+
+/// A compiler that is asked what it is answers at once; one that is fetched first, by rustup, takes longer.
+const ASK_MAX: Duration = Duration::from_secs(120);
+/// Fetching one target: some tens of megabytes.
+const ADD_TARGET_MAX: Duration = Duration::from_secs(180);
+/// Fetching the lists of packages.
+const APT_UPDATE_MAX: Duration = Duration::from_secs(180);
+/// Fetching and unpacking the packages: some hundreds of megabytes.
+const APT_INSTALL_MAX: Duration = Duration::from_secs(900);
 
 /// What Debian's toolchain consists of.
 pub(super) const APT_INSTALL: &str =
@@ -50,24 +61,23 @@ impl fmt::Display for Toolchain {
 }
 
 impl Toolchain {
-    /// An installed toolchain; else one that is installed now, unless that is forbidden. `notes` is a folder in which a
-    /// target that rustup could not add is remembered.
-    pub(super) fn find(
+    /// Installs one, unless that is forbidden. `notes` is a folder in which a target that rustup could not add is remembered.
+    pub(super) fn get(
+        folder: &Path,
         no_install: bool,
         notes: &Path,
         progress: &mut dyn FnMut(&Step),
     ) -> Result<Self, ToolchainError> {
-        if let Some(toolchain) = Self::installed() {
-            return Ok(toolchain);
-        }
         if no_install {
             return Err(ToolchainError::NotInstalled);
         }
         let failed_before = notes.join(".rustup-has-no-target");
         if !failed_before.exists() {
             progress(&Step::AddingTarget);
-            if said(clean("rustup").args(["target", "add", TARGET])).is_ok()
-                && let Some(toolchain) = Self::installed()
+            let mut add = clean("rustup");
+            add.current_dir(folder).args(["target", "add", TARGET]);
+            if said(&mut add, ADD_TARGET_MAX).is_ok()
+                && let Some(toolchain) = Self::installed(folder)
             {
                 return Ok(toolchain);
             }
@@ -75,21 +85,19 @@ impl Toolchain {
             let _ = fs::write(&failed_before, "");
         }
         progress(&Step::InstallingPackages);
-        let mut install = clean("sh");
-        install
-            .args(["-c", &format!("apt-get update && {APT_INSTALL}")])
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        let outcome = said(&mut install);
-        Self::installed().ok_or_else(|| ToolchainError::NotToBeHad {
+        let outcome = said(&mut apt("apt-get update"), APT_UPDATE_MAX)
+            .and_then(|_| said(&mut apt(APT_INSTALL), APT_INSTALL_MAX));
+        Self::installed(folder).ok_or_else(|| ToolchainError::NotToBeHad {
             said: outcome.err().unwrap_or_else(|| "the packages brought no compiler".to_owned()),
         })
     }
 
-    fn installed() -> Option<Self> {
+    /// One that is there; `folder` is the crate's, which may choose a toolchain of its own.
+    pub(super) fn installed(folder: &Path) -> Option<Self> {
         let mut ask = clean("rustc");
-        ask.args(["--print", "target-libdir", "--target", TARGET]);
-        if let Ok(folder) = said(&mut ask)
-            && Path::new(folder.trim()).is_dir()
+        ask.current_dir(folder).args(["--print", "target-libdir", "--target", TARGET]);
+        if let Ok(libraries) = said(&mut ask, ASK_MAX)
+            && Path::new(libraries.trim()).is_dir()
         {
             return Some(Self::Default);
         }
@@ -97,6 +105,15 @@ impl Toolchain {
         let cargo = packaged("cargo-web", "/bin/cargo")?;
         packaged("rust-web-src", "/library/std/src/lib.rs")?;
         Some(Self::Debian { rustc, cargo })
+    }
+
+    /// The compiler's own name for itself, with its version and commit: another compiler makes another component.
+    pub(super) fn identity(&self, folder: &Path) -> Option<String> {
+        let mut ask = match self {
+            Self::Default => clean("rustc"),
+            Self::Debian { rustc, .. } => clean(rustc),
+        };
+        said(ask.current_dir(folder).args(["--version", "--verbose"]), ASK_MAX).ok()
     }
 
     /// A cargo command, to which the subcommand `build` is to be added first.
@@ -113,19 +130,14 @@ impl Toolchain {
     }
 }
 
-/// The file of a Debian package that ends so.
-fn packaged(package: &str, ending: &str) -> Option<PathBuf> {
-    let list = said(clean("dpkg").args(["-L", package])).ok()?;
-    list.lines().find(|line| line.ends_with(ending)).map(PathBuf::from).filter(|path| path.exists())
+fn apt(line: &str) -> Command {
+    let mut command = clean("sh");
+    command.args(["-c", line]).env("DEBIAN_FRONTEND", "noninteractive");
+    command
 }
 
-/// What a command prints; what it complains of, where it fails.
-fn said(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let lines: Vec<&str> = complaint.lines().collect();
-    Err(lines[lines.len().saturating_sub(12)..].join("\n"))
+/// The file of a Debian package that ends so.
+fn packaged(package: &str, ending: &str) -> Option<PathBuf> {
+    let list = said(clean("dpkg").args(["-L", package]), ASK_MAX).ok()?;
+    list.lines().find(|line| line.ends_with(ending)).map(PathBuf::from).filter(|path| path.exists())
 }

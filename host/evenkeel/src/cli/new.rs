@@ -12,6 +12,8 @@ use super::Exit;
 static SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
 static WIT: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../wit");
 const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
+/// The versions that the SDK was tested with. Cargo leaves those out that the project has no use for.
+const LOCK: &str = include_str!("../../../../Cargo.lock");
 const TEMPLATE: &[(&str, &str)] = &[
     ("src/lib.rs", include_str!("new/lib.rs.txt")),
     ("scenarios/greets.yaml", include_str!("new/greets.yaml.txt")),
@@ -68,6 +70,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
 
 fn create(name: &str, folder: &Path) -> anyhow::Result<()> {
     write(&folder.join("Cargo.toml"), &manifest(name))?;
+    write(&folder.join("Cargo.lock"), LOCK)?;
     for (path, text) in TEMPLATE {
         write(
             &folder.join(path),
@@ -155,7 +158,13 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let project = folder.path().join("greeter");
         create("greeter", &project).expect("a project");
-        for file in ["Cargo.toml", "src/lib.rs", "scenarios/greets.yaml", "vendor/evenkeel/wit/world.wit"] {
+        for file in [
+            "Cargo.toml",
+            "Cargo.lock",
+            "src/lib.rs",
+            "scenarios/greets.yaml",
+            "vendor/evenkeel/wit/world.wit",
+        ] {
             assert!(project.join(file).is_file(), "{file}");
         }
         let manifest = fs::read_to_string(project.join("Cargo.toml")).expect("a manifest");
