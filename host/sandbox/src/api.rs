@@ -42,11 +42,7 @@ pub(crate) fn answer(inner: &Arc<Inner>, request: Request<Bytes>) -> Response<Ap
         Path::LegacyVersions | Path::Groups | Path::Group(_) | Path::GroupVersion(..)
             if call.method != Method::GET =>
         {
-            Err(ApiError::new(
-                405,
-                "MethodNotAllowed",
-                "the server does not allow this method on the requested resource",
-            ))
+            Err(ApiError::no_method())
         }
         Path::LegacyVersions => Ok(discovery::legacy_versions(&inner.read().registry, &call.headers)),
         Path::Groups => Ok(discovery::groups(&inner.read().registry, &call.headers)),
@@ -59,7 +55,9 @@ pub(crate) fn answer(inner: &Arc<Inner>, request: Request<Bytes>) -> Response<Ap
         }
         Path::Other => Ok(other(inner, &call)),
     };
-    answer.unwrap_or_else(|error| refusal(&error))
+    let mut response = answer.unwrap_or_else(|error| refusal(&error));
+    set(&mut response, header::CACHE_CONTROL, "no-cache, private");
+    response
 }
 
 /// A body in protobuf as JSON; any other as it is.
@@ -75,12 +73,28 @@ fn resource(inner: &Arc<Inner>, call: &Call, path: ResourcePath) -> Result<Respo
     if let Some(answer) = review::answer(inner, call, &path) {
         return answer;
     }
-    let Some(target) = target_of(&inner.read(), &path) else { return Ok(not_found()) };
+    let state = inner.read();
+    let Some(target) = target_of(&state, &path) else { return unmatched(&state, call, &path) };
+    drop(state);
     let verb = verb_of(call, &target);
+    if !target.resource.is_custom() {
+        crate::negotiate::check_accepts(&call.headers)?;
+    }
     match verb {
         "get" | "list" | "watch" => read::answer(inner, call, &target, verb),
         _ => write::answer(inner, call, &target, verb),
     }
+}
+
+/// A path that names nothing: in groups of our own that is an error like any other, elsewhere nobody is at home.
+fn unmatched(state: &State, call: &Call, path: &ResourcePath) -> Result<Response<ApiBody>, ApiError> {
+    let ours = state.registry.in_group(&path.group).filter(|resource| !resource.is_custom());
+    let known = ours.into_iter().find(|resource| resource.version(&path.version).is_some());
+    if known.is_none() && !path.group.is_empty() {
+        return Ok(not_found());
+    }
+    let at_all = state.registry.find(&path.group, &path.plural).is_some_and(|resource| !resource.is_custom());
+    Err(if at_all && call.method != Method::GET { ApiError::no_method() } else { ApiError::no_resource() })
 }
 
 fn target_of(state: &State, path: &ResourcePath) -> Option<Target> {
@@ -104,7 +118,7 @@ fn target_of(state: &State, path: &ResourcePath) -> Option<Target> {
 
 /// The verb as Kubernetes names it.
 fn verb_of(call: &Call, target: &Target) -> &'static str {
-    let watch = call.query.flag("watch");
+    let watch = call.query.flag("watch") && target.name.is_empty();
     match (&call.method, target.name.is_empty()) {
         (&Method::GET | &Method::HEAD, _) if watch && target.subresource.is_empty() => "watch",
         (&Method::GET | &Method::HEAD, true) => "list",

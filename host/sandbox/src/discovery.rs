@@ -5,8 +5,11 @@ use crate::body::ApiBody;
 use crate::negotiate;
 use crate::resources::{Registry, Resource, Version, api_version};
 use crate::review;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::{HeaderMap, Response, header};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 /// The version of Kubernetes whose behaviour this is.
 const GIT_VERSION: &str = "v1.35.4";
@@ -110,7 +113,13 @@ pub(crate) fn group_version(registry: &Registry, group: &str, version: &str) -> 
     for (resource, served) in served_in(registry, group, version) {
         resources.extend(resource_values(resource, served));
     }
-    resources.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    // Resources of definitions keep the order of their subresources.
+    resources.sort_by_key(|one| {
+        let name = one["name"].as_str().unwrap_or_default();
+        let custom = registry.find(group, name.split('/').next().unwrap_or_default());
+        let custom = custom.is_some_and(|resource| resource.is_custom());
+        if custom { name.split('/').next().unwrap_or_default().to_owned() } else { name.to_owned() }
+    });
     Some(json!({
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -141,6 +150,12 @@ fn verbs(resource: &Resource) -> Vec<&'static str> {
     verbs
 }
 
+/// Tells clients when objects come to be stored in another version.
+fn storage_hash(resource: &Resource) -> String {
+    let kind = format!("{}/{}/{}", resource.group, resource.storage_version().name, resource.kind);
+    STANDARD.encode(&Sha256::digest(kind.as_bytes())[..8])
+}
+
 fn resource_values(resource: &Resource, version: &Version) -> Vec<Value> {
     let mut main = json!({
         "name": resource.plural,
@@ -149,6 +164,7 @@ fn resource_values(resource: &Resource, version: &Version) -> Vec<Value> {
         "kind": resource.kind,
         "verbs": verbs(resource),
     });
+    main["storageVersionHash"] = json!(storage_hash(resource));
     if !resource.short_names.is_empty() {
         main["shortNames"] = json!(resource.short_names);
     }

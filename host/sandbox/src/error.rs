@@ -135,6 +135,28 @@ impl ApiError {
         ApiError::about(403, "Forbidden", subject, name, message)
     }
 
+    /// What is refused before anybody looks which object it is about.
+    pub(crate) fn by_route(code: u16, reason: &str, why: &str) -> ApiError {
+        ApiError { details: Some(Box::default()), ..ApiError::new(code, reason, why) }
+    }
+
+    /// A path below a group of our own that names nothing.
+    pub(crate) fn no_resource() -> ApiError {
+        ApiError::by_route(404, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// A path that knows other methods.
+    pub(crate) fn no_method() -> ApiError {
+        let why = "the server does not allow this method on the requested resource";
+        ApiError::by_route(405, "MethodNotAllowed", why)
+    }
+
+    /// A failure of the server's own, with its cause.
+    pub(crate) fn internal(why: &str) -> ApiError {
+        let error = ApiError::new(500, "InternalError", format!("Internal error occurred: {why}"));
+        error.with_cause("", why, "")
+    }
+
     pub(crate) fn method_not_supported(subject: Subject<'_>, verb: &str) -> ApiError {
         let message =
             format!("{verb} is not supported on resources of kind {}", go_quote(&subject.to_string()));

@@ -18,6 +18,17 @@ impl Identities {
         Identities { seed, uids: 0, suffixes: 0 }
     }
 
+    /// How many UIDs and suffixes were given out.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.uids, self.suffixes)
+    }
+
+    /// Goes on after those that were given out before.
+    pub(crate) fn resume(&mut self, uids: u64, suffixes: u64) {
+        self.uids = self.uids.max(uids);
+        self.suffixes = self.suffixes.max(suffixes);
+    }
+
     /// A version-4 UUID.
     pub(crate) fn uid(&mut self) -> String {
         self.uids += 1;

@@ -35,6 +35,33 @@ fn words(bytes: &[u8], error: &serde_json::Error) -> String {
     )
 }
 
+/// The type of a value as Go's decoder names it.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The value as Go prints it.
+pub(crate) fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
 /// Where a value is; spelled out only where something is wrong with it.
 #[derive(Clone, Copy)]
 enum Path<'a> {
@@ -53,6 +80,9 @@ impl std::fmt::Display for Path<'_> {
         }
     }
 }
+
+/// Past this a whole number has no exact place among floating-point numbers.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 struct Seed<'a> {
     path: Path<'a>,
@@ -87,6 +117,11 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // Go writes a whole number without a fraction, however it was read.
+        #[allow(clippy::cast_possible_truncation)] // Whole, and small enough to be exact.
+        if value.fract() == 0.0 && value.abs() < WHOLE_MAX {
+            return Ok(Value::from(value as i64));
+        }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 

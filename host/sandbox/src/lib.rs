@@ -13,6 +13,7 @@ mod audit;
 mod body;
 mod convert;
 mod discovery;
+mod durable;
 mod error;
 mod faults;
 mod identity;
@@ -42,6 +43,7 @@ mod watch;
 
 pub use audit::WriteRecord;
 pub use body::ApiBody;
+pub use durable::OpenError;
 pub use error::{ApiError, Cause, Details};
 pub use faults::{Effect, Fault};
 pub use listen::{ListenError, ListenOptions, Listening};

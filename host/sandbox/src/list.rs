@@ -41,10 +41,23 @@ pub(crate) fn revision(query: &Query) -> Result<Option<u64>, ApiError> {
 
 /// A revision that is not written yet.
 pub(crate) fn too_new(asked: u64, current: u64) -> ApiError {
-    let mut error =
-        ApiError::new(504, "Timeout", format!("Too large resource version: {asked}, current: {current}"));
+    let mut error = ApiError::new(
+        504,
+        "Timeout",
+        format!("Timeout: Too large resource version: {asked}, current: {current}"),
+    );
     error.details = Some(Box::new(Details { retry_after_seconds: 1, ..Details::default() }));
     error.with_cause("ResourceVersionTooLarge", "Too large resource version", "")
+}
+
+/// Where Go's decoder stops.
+fn broken_at(text: &str, error: &base64::DecodeError) -> usize {
+    match error {
+        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => *at,
+        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+            text.len() - text.len() % 4
+        }
+    }
 }
 
 fn invalid_options(error: crate::schema::FieldError) -> ApiError {
@@ -102,7 +115,10 @@ pub(crate) fn list(store: &Store, target: &Target, query: &Query) -> Result<Page
     let filter = filter(target, query)?;
     let limit =
         query.number("limit")?.and_then(|limit| usize::try_from(limit).ok()).filter(|limit| *limit > 0);
-    let asked = revision(query)?;
+    let asked = revision(query).map_err(|error| ApiError {
+        message: format!("invalid resource version: {}", error.message),
+        ..error
+    })?;
     let current = store.revision();
     let Some(table) = store.table(target.resource.table) else { return Err(target.not_found()) };
     let token = query.get("continue").map(|text| Token::parse(text, asked)).transpose()?;
@@ -183,15 +199,17 @@ struct Token {
 
 impl Token {
     fn parse(text: &str, asked: Option<u64>) -> Result<Token, ApiError> {
-        let invalid = |why: &str| ApiError::bad_request(format!("continue key is not valid: {why}"));
+        let invalid = |why: &str| {
+            ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"))
+        };
         if asked.is_some_and(|asked| asked != 0) {
             return Err(ApiError::bad_request(
                 "specifying resource version is not allowed when using continue",
             ));
         }
-        let bytes = URL_SAFE_NO_PAD
-            .decode(text.trim_end_matches('='))
-            .map_err(|error| invalid(&error.to_string()))?;
+        let bytes = URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).map_err(|error| {
+            invalid(&format!("illegal base64 data at input byte {}", broken_at(text, &error)))
+        })?;
         let token: Value = serde_json::from_slice(&bytes).map_err(|error| invalid(&error.to_string()))?;
         if token["v"] != "meta.k8s.io/v1" {
             return Err(invalid("server does not recognize this encoded version"));

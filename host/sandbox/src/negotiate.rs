@@ -24,8 +24,8 @@ pub(crate) enum Form {
     Table(IncludeObject, &'static str),
 }
 
-/// What the server answers with.
-const JSON_ONLY: &[&str] = &["application/json"];
+/// What the real server answers with, as its refusals list it; of these, only JSON is made here.
+const MADE: &[&str] = &["application/json", "application/yaml", "application/vnd.kubernetes.protobuf"];
 
 /// One media range of an `Accept` header.
 struct Range<'a> {
@@ -71,7 +71,39 @@ pub(crate) fn form(headers: &HeaderMap, include: IncludeObject) -> Result<Form, 
             Some(_) => {}
         }
     }
-    Err(ApiError::not_acceptable(JSON_ONLY))
+    Err(ApiError::not_acceptable(MADE))
+}
+
+/// What built-in kinds check before they look at a request: whether anything of theirs is accepted.
+pub(crate) fn check_accepts(headers: &HeaderMap) -> Result<(), ApiError> {
+    let known = |range: &Range<'_>| range.is_json() || MADE.contains(&range.kind);
+    if ranges(accept(headers)).any(|range| known(&range)) {
+        return Ok(());
+    }
+    Err(ApiError::by_route(
+        406,
+        "NotAcceptable",
+        &format!("406: Not Acceptable\n\nAvailable representations: {}", MADE.join(", ")),
+    ))
+}
+
+/// Refuses metadata of an object where a list is asked for, and the other way around. `is` names the Go type of what is there.
+pub(crate) fn check_metadata_form(headers: &HeaderMap, list: bool, is: &str) -> Result<(), ApiError> {
+    let asked = ranges(accept(headers)).filter(Range::is_json).find_map(|range| match range.get("as") {
+        Some("PartialObjectMetadata") => Some(false),
+        Some("PartialObjectMetadataList") => Some(true),
+        _ => None,
+    });
+    let refuse = |why: String| Err(ApiError::new(406, "NotAcceptable", why));
+    match asked {
+        Some(false) if list => {
+            refuse(format!("you requested PartialObjectMetadata, but the requested object is a list ({is})"))
+        }
+        Some(true) if !list => refuse(format!(
+            "you requested PartialObjectMetadataList, but the requested object is not a list ({is})"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Whether the client asks for aggregated discovery, and in which version.

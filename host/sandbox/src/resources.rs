@@ -227,6 +227,14 @@ pub(crate) fn version_rank(version: &str) -> (u8, u64, u64, std::cmp::Reverse<St
     }
 }
 
+/// The Go package of a group's internal types: messages name it.
+pub(crate) fn go_package(group: &str) -> &str {
+    match group.split('.').next() {
+        None | Some("") => "core",
+        Some(first) => first,
+    }
+}
+
 /// `group/version`, or `version` in the core group.
 pub(crate) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }

@@ -74,6 +74,9 @@ pub enum PutError {
         /// `kind` of the object.
         kind: String,
     },
+    /// The file of the sandbox cannot be written.
+    #[error("the object could not be kept")]
+    Unkept,
     /// The object does not fit its schema.
     #[error("{kind} {name} cannot be decoded: {why}")]
     Undecodable {
@@ -147,6 +150,7 @@ impl Sandbox {
             registry,
             identities: Identities::new(options.seed),
             addresses: Addresses::default(),
+            keeper: None,
         };
         let sandbox = Sandbox {
             inner: Arc::new(Inner {
@@ -162,7 +166,7 @@ impl Sandbox {
         sandbox
     }
 
-    fn bootstrap(&self) {
+    pub(crate) fn bootstrap(&self) {
         for name in DEFAULT_NAMESPACES {
             let namespace = json!({
                 "apiVersion": "v1",
@@ -275,7 +279,7 @@ impl Sandbox {
         }
         let mut turn = Turn::new(&mut state, now, WriteOptions::default());
         turn.place(&resource, object);
-        Ok(())
+        state.keep().map_err(|_| PutError::Unkept)
     }
 
     /// One object by kind, namespace and name, in its storage version.

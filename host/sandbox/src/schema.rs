@@ -33,6 +33,7 @@ mod tests;
 
 pub use builtin::{builtin_groups, openapi_v3};
 pub use cel::Expression;
+pub(crate) use field_error::go_json;
 pub use field_error::{Cause, ErrorKind, FieldError, aggregate};
 pub use merge::{ListKind, MergeType, PatchStrategy};
 pub use native::quantity::Quantity;

@@ -208,13 +208,20 @@ fn complete(service: &mut Value, kind: &str) {
     if spec.get("clusterIPs").and_then(Value::as_array).is_none_or(|list| list.first() != Some(&ip)) {
         spec["clusterIPs"] = json!([ip]);
     }
+    let headless = ip == "None";
+    let selects = spec["selector"].as_object().is_some_and(|selector| !selector.is_empty());
     let mut default = |field: &str, value: Value| {
         if spec.get(field).is_none_or(Value::is_null) {
             spec[field] = value;
         }
     };
-    default("ipFamilies", json!(["IPv4"]));
-    default("ipFamilyPolicy", json!("SingleStack"));
+    // A headless Service that selects nothing is for whatever its author puts behind it.
+    let (families, policy) = match (headless, selects) {
+        (true, false) => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
+        _ => (json!(["IPv4"]), "SingleStack"),
+    };
+    default("ipFamilies", families);
+    default("ipFamilyPolicy", json!(policy));
     default("internalTrafficPolicy", json!("Cluster"));
     if kind == "LoadBalancer" {
         default("allocateLoadBalancerNodePorts", json!(true));

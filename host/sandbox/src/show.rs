@@ -73,6 +73,12 @@ impl View {
     /// A list: its metadata as JSON text, and its items.
     pub(crate) fn list(&self, metadata: &Value, items: &[std::sync::Arc<Stored>], now: Timestamp) -> Vec<u8> {
         let resource = &self.target.resource;
+        let mut metadata = metadata.clone();
+        // Lists of custom kinds always say whether they go on.
+        if self.form == Form::Plain && resource.is_custom() && metadata["continue"].is_null() {
+            metadata["continue"] = Value::from("");
+        }
+        let metadata = &metadata;
         let (kind, version) = match self.form {
             Form::Plain => (resource.list_kind.as_str(), self.target.served().api_version.as_str()),
             Form::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1"),
@@ -85,6 +91,10 @@ impl View {
         let mut out = Vec::with_capacity(size + 256);
         out.extend_from_slice(format!("{{\"kind\":{},", Value::from(kind)).as_bytes());
         out.extend_from_slice(format!("\"apiVersion\":{},", Value::from(version)).as_bytes());
+        if self.form == Form::Metadata && items.is_empty() {
+            out.extend_from_slice(format!("\"metadata\":{metadata},\"items\":null}}").as_bytes());
+            return out;
+        }
         out.extend_from_slice(format!("\"metadata\":{metadata},\"items\":[").as_bytes());
         for (index, stored) in items.iter().enumerate() {
             if index > 0 {
@@ -134,9 +144,6 @@ impl View {
     /// A bookmark of a watch: an empty object of the kind under a revision.
     pub(crate) fn bookmark(&self, revision: u64, ends_initial_events: bool, now: Timestamp) -> Vec<u8> {
         let mut metadata = serde_json::json!({"resourceVersion": revision.to_string()});
-        if self.form == Form::Plain && !self.target.resource.is_custom() {
-            metadata["creationTimestamp"] = Value::Null;
-        }
         if ends_initial_events {
             metadata["annotations"] = serde_json::json!({"k8s.io/initial-events-end": "true"});
         }

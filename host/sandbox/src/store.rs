@@ -37,6 +37,16 @@ pub(crate) struct Store {
     uids: BTreeMap<Arc<str>, (TableId, Key)>,
     /// Histories of tables that are gone: their watchers have yet to see the end.
     retired: VecDeque<(TableId, History)>,
+    /// What was changed since somebody looked last, where somebody keeps it.
+    changes: Option<Vec<Change>>,
+}
+
+/// An object that was written, or is gone.
+pub(crate) struct Change {
+    pub table: TableId,
+    pub key: Key,
+    /// Nothing where it is gone.
+    pub stored: Option<Arc<Stored>>,
 }
 
 /// Histories kept of tables that are gone.
@@ -52,6 +62,7 @@ impl Store {
             dependents: BTreeMap::new(),
             uids: BTreeMap::new(),
             retired: VecDeque::new(),
+            changes: None,
         }
     }
 
@@ -163,8 +174,66 @@ impl Store {
         Some((*id, self.get(*id, key)?))
     }
 
+    /// From now on changes are noted.
+    pub(crate) fn note_changes(&mut self) {
+        self.changes = Some(Vec::new());
+    }
+
+    /// What was changed since the last call.
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        self.changes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Puts an object back as it was, under its own revision; nobody is told.
+    pub(crate) fn restore(&mut self, id: TableId, object: &Value) -> Key {
+        let revision = object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+        let stored = Arc::new(Stored::freeze(object, revision.unwrap_or_default()));
+        let key = stored.key();
+        self.take(id, &key);
+        self.remember(id, &key, &stored);
+        let table = self.tables.get_mut(&id).expect("a resource that is served has its table");
+        table.objects.insert(key.clone(), stored);
+        key
+    }
+
+    /// Takes an object out; nobody is told.
+    pub(crate) fn take(&mut self, id: TableId, key: &str) -> Option<Arc<Stored>> {
+        let (key, stored) = self.tables.get_mut(&id)?.objects.remove_entry(key)?;
+        self.forget(id, &key, &stored);
+        Some(stored)
+    }
+
+    /// Takes every object of a table out; nobody is told.
+    pub(crate) fn clear(&mut self, id: Option<TableId>) {
+        let Some(id) = id else { return };
+        let keys: Vec<Key> =
+            self.tables.get(&id).map(|table| table.objects.keys().cloned().collect()).unwrap_or_default();
+        for key in keys {
+            self.take(id, &key);
+        }
+    }
+
+    /// The revision that was reached before.
+    pub(crate) fn advance(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+    }
+
+    /// Begins every history at the current revision.
+    pub(crate) fn forget_history(&mut self) {
+        let revision = self.revision;
+        for table in self.tables.values_mut() {
+            table.history = History::new(revision);
+            table.signal.send_modify(|signal| signal.revision = revision);
+        }
+    }
+
     fn announce(&mut self, id: TableId, event: Event) {
         let revision = event.revision();
+        if let Some(changes) = &mut self.changes {
+            let gone = event.kind == EventKind::Deleted;
+            let stored = (!gone).then(|| event.object.clone());
+            changes.push(Change { table: id, key: event.object.key(), stored });
+        }
         if let Some(table) = self.tables.get_mut(&id) {
             table.history.push(Arc::new(event));
             table.signal.send_modify(|signal| signal.revision = revision);

@@ -37,9 +37,7 @@ pub(crate) fn row(target: &Target, object: &Value, include: IncludeObject, now: 
         })),
         IncludeObject::Object => Some(object.clone()),
     };
-    if let Some(shown) = shown {
-        row.insert("object".into(), shown);
-    }
+    row.insert("object".into(), shown.unwrap_or_default());
     Value::Object(row)
 }
 

@@ -1,5 +1,6 @@
 //! One request's turn at the state: what it reads, writes, and which chores its writes leave to the controllers.
 
+use crate::durable::Keeper;
 use crate::error::ApiError;
 use crate::identity::Identities;
 use crate::lifecycle::Chore;
@@ -18,6 +19,8 @@ pub(crate) struct State {
     pub registry: Registry,
     pub identities: Identities,
     pub addresses: Addresses,
+    /// Where the state is kept, if it is.
+    pub keeper: Option<Keeper>,
 }
 
 /// What to make of unknown and duplicate fields.

@@ -59,7 +59,7 @@ pub(crate) fn start(
     if !target.name.is_empty() {
         filter.fields = crate::selector::FieldSelector::by_name(&target.name);
     }
-    let asked = list::revision(query)?;
+    let asked = list::revision(query).map_err(|error| ApiError::new(500, "", error.message))?;
     let table = state.store.table(target.resource.table).ok_or_else(|| target.not_found())?;
     let current = state.store.revision();
     let send_initial = query.flag("sendInitialEvents");

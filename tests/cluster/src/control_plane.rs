@@ -155,6 +155,7 @@ impl ControlPlane {
         fs::create_dir_all(self.path().join("pki"))?;
         let key = rcgen::KeyPair::generate().context("cannot make a key for ServiceAccounts")?;
         fs::write(self.path().join("pki/sa.key"), key.serialize_pem())?;
+        fs::write(self.path().join("pki/sa.pub"), key.public_key_pem())?;
         let groups = |name: &str| match name {
             "admin" => "system:masters".to_owned(),
             _ => options
@@ -184,7 +185,7 @@ impl ControlPlane {
             format!("--cert-dir={}", at("pki")),
             "--service-cluster-ip-range=10.96.0.0/16".into(),
             "--service-account-issuer=https://kubernetes.default.svc".into(),
-            format!("--service-account-key-file={}", at("pki/sa.key")),
+            format!("--service-account-key-file={}", at("pki/sa.pub")),
             format!("--service-account-signing-key-file={}", at("pki/sa.key")),
             format!("--token-auth-file={}", at("tokens.csv")),
             "--authorization-mode=Node,RBAC".into(),

@@ -29,4 +29,4 @@ kubectl get wd,gadgets
 kubectl get --raw /version | grep -c gitVersion
 timeout 2 kubectl get cm -w
 timeout 2 kubectl get cm -w -o name --output-watch-events
-kubectl get storageclasses,priorityclasses,persistentvolumes
+kubectl get storageclasses,persistentvolumes

@@ -73,8 +73,17 @@ impl Arena {
     /// Sends a case to both servers, in a new namespace, up to the first difference.
     ///
     /// # Errors
-    /// Where a server cannot be reached, or a step is no request.
+    /// As [`Arena::differences`].
     pub async fn run(&self, case: &Case) -> anyhow::Result<Option<Difference>> {
+        Ok(self.differences(case, 1).await?.pop())
+    }
+
+    /// Sends a case to both servers, in a new namespace; goes on after a difference, until there are `most` of them.
+    ///
+    /// # Errors
+    /// Where a server cannot be reached, or a step is no request.
+    pub async fn differences(&self, case: &Case, most: usize) -> anyhow::Result<Vec<Difference>> {
+        let mut found = Vec::new();
         let namespace = format!("case-{}", self.namespaces.fetch_add(1, Ordering::Relaxed));
         let mut real = Side::new(Server::Real(self.client.clone()), &namespace);
         let mut sandbox = Side::new(Server::Sandbox(self.sandbox.service()), &namespace);
@@ -88,10 +97,13 @@ impl Arena {
             };
             if left != right {
                 let text = format!("step {}: {}\n{}", number + 1, step.request, compare(&left, &right));
-                return Ok(Some(Difference { step: number, text }));
+                found.push(Difference { step: number, text });
+                if found.len() == most {
+                    break;
+                }
             }
         }
-        Ok(None)
+        Ok(found)
     }
 }
 

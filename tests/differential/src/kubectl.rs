@@ -20,7 +20,12 @@ static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UID"),
         (r"20(2[4-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", "TIME"),
         (r"(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} 20\d\d \d\d:\d\d:\d\d [+-]\d{4}", "TIME"),
+        (r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ [+-]\d{4}", "TIME"),
         (r#"(resourceVersion"?): ?"?\d+"?"#, "$1: VERSION"),
+        (r"Resource Version: +\d+", "Resource Version: VERSION"),
+        (r"made-[a-z0-9]{5}", "made-NAME"),
+        // The fields of a patched object come in the order of Go's structs.
+        (r#"patch: Invalid value: "(\\.|[^"\\])*""#, "patch: Invalid value: PATCHED"),
         (r"\b10\.96\.\d+\.\d+\b", "ADDRESS"),
         (r"https://127\.0\.0\.1:\d+", "SERVER"),
         (r"/tmp/LIVE-\d+|/tmp/MERGED-\d+", "FILE"),

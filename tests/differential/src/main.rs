@@ -45,7 +45,7 @@ async fn cases(arena: &Arena, filter: &str) -> anyhow::Result<usize> {
         if !file.contains(filter) && !case.case.contains(filter) {
             continue;
         }
-        if let Some(difference) = arena.run(&case).await? {
+        for difference in arena.differences(&case, usize::MAX).await? {
             found += 1;
             println!("## {file}: {}\n{}", case.case, difference.text);
         }

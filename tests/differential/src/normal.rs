@@ -21,6 +21,9 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.96\.\d+\.\
 static TOO_OLD: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(too (?:old|large) resource version: )?\b(\d+) ?\((\d+)\)").expect("a pattern")
 });
+static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(\d+[dhms])+$").expect("a pattern"));
+static RECORD: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(in the precondition|in record) \(\d+\)").expect("a pattern"));
 static CURRENT: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"current: \d+").expect("a pattern"));
 
 /// Headers that mean something to a client.
@@ -30,7 +33,8 @@ const HEADERS: &[&str] = &["content-type", "warning", "retry-after", "cache-cont
 #[derive(Debug, Default)]
 pub struct Normalizer {
     names: BTreeMap<&'static str, Vec<String>>,
-    generated: Vec<(String, String)>,
+    /// What the names look like that this server made.
+    generated: Vec<Regex>,
 }
 
 impl Normalizer {
@@ -44,6 +48,8 @@ impl Normalizer {
                 .iter()
                 .map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
                 .collect();
+            let mut values: Vec<String> = values.iter().map(|value| sort_faults(value)).collect();
+            values.sort();
             if !values.is_empty() {
                 headers.insert((*name).to_owned(), json!(values));
             }
@@ -55,14 +61,15 @@ impl Normalizer {
             false => parse(&raw.body),
         };
         if let Some(prefix) = generate_name
-            && let Some(name) = body["metadata"]["name"].as_str()
-            && name.starts_with(prefix)
-            && name.len() > prefix.len()
+            && let Ok(pattern) =
+                Regex::new(&format!("{}[bcdfghjklmnpqrstvwxz2456789]{{5}}", regex::escape(prefix)))
         {
-            self.generated.push((name.to_owned(), format!("{prefix}*{}", self.generated.len())));
+            self.generated.push(pattern);
         }
         let mut body = self.value("", &body);
-        mask_ages(&mut body);
+        sort_resources(&mut body);
+        mask_tables(&mut body);
+        sort_causes(&mut body);
         json!({"status": raw.status, "headers": self.value("", &Value::Object(headers)), "body": body})
     }
 
@@ -92,7 +99,9 @@ impl Normalizer {
                     _ if object => json!(self.number("version", text)),
                     _ => json!("VERSION OF A LIST"),
                 },
-                ("continue", Value::String(_)) if key == "metadata" => json!("CONTINUE"),
+                ("continue", Value::String(text)) if key == "metadata" && !text.is_empty() => {
+                    json!("CONTINUE")
+                }
                 (name, value) => self.value(name, value),
             };
             // A key may hold a UID: `k:{"uid":"…"}` in managed fields.
@@ -102,9 +111,9 @@ impl Normalizer {
     }
 
     fn text(&mut self, key: &str, text: &str) -> String {
-        let mut text = text.to_owned();
-        for (name, stands) in &self.generated {
-            text = text.replace(name, stands);
+        let mut text = with_sorted_json(text);
+        for pattern in self.generated.clone() {
+            text = self.number_all("generated name", &pattern, &text);
         }
         text = self.number_all("uid", &UID, &text);
         text = self.number_all("address", &ADDRESS, &text);
@@ -112,6 +121,7 @@ impl Normalizer {
             text = self.number("version", &text);
         }
         let text = TIME.replace_all(&text, "TIME");
+        let text = RECORD.replace_all(&text, "$1 (REVISION)");
         let text = TOO_OLD.replace_all(&text, "${1}REVISION (REVISION)");
         CURRENT.replace_all(&text, "current: REVISION").into_owned()
     }
@@ -146,15 +156,31 @@ fn parse(bytes: &[u8]) -> Value {
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
 }
 
-/// The cells of tables that say how long something is there.
-fn mask_ages(body: &mut Value) {
+/// Upstream lists the kinds of definitions in the order of a map.
+fn sort_resources(body: &mut Value) {
+    if body["kind"] == "APIResourceList"
+        && let Some(resources) = body["resources"].as_array_mut()
+    {
+        resources.sort_by_cached_key(|one| one["name"].to_string());
+    }
+}
+
+/// The cells of tables that say how long something is there, and what columns of built-in kinds mean: the sandbox leaves that
+/// out on purpose.
+fn mask_tables(body: &mut Value) {
     if let Some(events) = body.as_array_mut() {
         for event in events {
-            mask_ages(&mut event["object"]);
+            mask_tables(&mut event["object"]);
         }
         return;
     }
-    let Some(columns) = body.get("columnDefinitions").and_then(Value::as_array).cloned() else { return };
+    if body["kind"] != "Table" {
+        return;
+    }
+    let columns = body["columnDefinitions"].as_array().cloned().unwrap_or_default();
+    for column in body["columnDefinitions"].as_array_mut().into_iter().flatten() {
+        column["description"] = json!("DESCRIPTION");
+    }
     for row in body["rows"].as_array_mut().into_iter().flatten() {
         for (at, column) in columns.iter().enumerate() {
             let age =
@@ -163,7 +189,64 @@ fn mask_ages(body: &mut Value) {
                 row["cells"][at] = json!("AGE");
             }
         }
+        // Later tables of a watch do not tell their columns.
+        for cell in row["cells"].as_array_mut().into_iter().flatten() {
+            if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
+                *cell = json!("AGE");
+            }
+        }
     }
+}
+
+/// JSON within a message has the order of Go's structs; it is sorted.
+fn with_sorted_json(text: &str) -> String {
+    let mark = "Invalid value: ";
+    let Some(start) = text.find(mark).map(|at| at + mark.len()) else { return text.to_owned() };
+    let (head, tail) = text.split_at(start);
+    let mut values = serde_json::Deserializer::from_str(tail).into_iter::<Value>();
+    let Some(Ok(value)) = values.next() else { return text.to_owned() };
+    let rest = &tail[values.byte_offset()..];
+    match &value {
+        // A patched object is quoted once more.
+        Value::String(inner) if inner.starts_with('{') => format!("{head}PATCHED{}", with_sorted_json(rest)),
+        Value::Array(_) | Value::Object(_) => format!("{head}{value}{}", with_sorted_json(rest)),
+        _ => text.to_owned(),
+    }
+}
+
+/// Upstream walks Go's maps, whose order is another each time: causes and the parts of their message are sorted.
+fn sort_causes(body: &mut Value) {
+    if let Some(events) = body.as_array_mut() {
+        for event in events {
+            sort_causes(&mut event["object"]);
+        }
+        return;
+    }
+    if let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
+        causes.sort_by_cached_key(Value::to_string);
+        // Upstream tells some faults of metadata once for each layer that looks at it.
+        causes.dedup();
+    }
+    let several = body["details"]["causes"].as_array().map_or(0, Vec::len) > 1;
+    if let Some(text) = body["message"].as_str().map(str::to_owned) {
+        let reason = body["reason"].as_str();
+        if several && reason == Some("Invalid") {
+            // All of it is in the causes.
+            let head = text.split(" is invalid: ").next().unwrap_or_default();
+            body["message"] = json!(format!("{head} is invalid: CAUSES"));
+        } else {
+            body["message"] = json!(sort_faults(&text));
+        }
+    }
+}
+
+/// Sorts what a strict decoder found: fields that are unknown or occur twice.
+fn sort_faults(text: &str) -> String {
+    let mark = "strict decoding error: ";
+    let Some((head, faults)) = text.split_once(mark) else { return text.to_owned() };
+    let mut faults: Vec<&str> = faults.split(", ").collect();
+    faults.sort_unstable();
+    format!("{head}{mark}{}", faults.join(", "))
 }
 
 #[cfg(test)]

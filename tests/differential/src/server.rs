@@ -6,6 +6,7 @@ use evenkeel_sandbox::ApiService;
 use evenkeel_test_cluster::Client;
 use http::{HeaderMap, Request};
 use http_body_util::BodyExt;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Longest that the next event of a watch may take; past it the watch counts as silent.
@@ -56,7 +57,7 @@ impl Server {
             }
             Server::Sandbox(service) => {
                 let (parts, body) = service.answer(request).into_parts();
-                (parts.status, parts.headers, Lines::Sandbox(body))
+                (parts.status, parts.headers, Lines::Sandbox(body, VecDeque::new()))
             }
         };
         let mut body = Vec::new();
@@ -78,22 +79,24 @@ impl Server {
 
 enum Lines {
     Real(evenkeel_test_cluster::Lines),
-    Sandbox(evenkeel_sandbox::ApiBody),
+    /// The body, and lines of it that were sent along with others.
+    Sandbox(evenkeel_sandbox::ApiBody, VecDeque<Bytes>),
 }
 
 impl Lines {
     async fn next(&mut self) -> anyhow::Result<Option<Bytes>> {
         match self {
             Lines::Real(lines) => lines.next().await,
-            Lines::Sandbox(body) => match body.frame().await {
-                None => Ok(None),
-                // The sandbox sends whole lines.
-                Some(frame) => Ok(frame
-                    .context("the sandbox's body does not fail")?
-                    .into_data()
-                    .ok()
-                    .map(|line| line.strip_suffix(b"\n").map_or(line.clone(), Bytes::copy_from_slice))),
-            },
+            Lines::Sandbox(body, lines) => {
+                while lines.is_empty() {
+                    let Some(frame) = body.frame().await else { return Ok(None) };
+                    let data =
+                        frame.context("the sandbox's body does not fail")?.into_data().unwrap_or_default();
+                    let whole = data.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+                    lines.extend(whole.map(Bytes::copy_from_slice));
+                }
+                Ok(lines.pop_front())
+            }
         }
     }
 }

@@ -26,6 +26,10 @@ pub(super) fn answer(
         _ => IncludeObject::Metadata,
     };
     let view = View { target: target.clone(), form: negotiate::form(&call.headers, include)? };
+    if view.form == negotiate::Form::Metadata && verb != "watch" {
+        let list = verb == "list";
+        negotiate::check_metadata_form(&call.headers, list, &go_type(target, list))?;
+    }
     let aim = aim(target, verb);
     if let Some(fault) = inner.hit(&aim).filter(|fault| fault.effect == Effect::None) {
         return Err(fault.error());
@@ -49,6 +53,18 @@ pub(super) fn answer(
     Ok(response)
 }
 
+/// The Go type of an object or a list of a kind: messages name it.
+fn go_type(target: &Target, list: bool) -> String {
+    let resource = &target.resource;
+    let package = crate::resources::go_package(&resource.group);
+    match (resource.is_custom(), list) {
+        (true, true) => "*unstructured.UnstructuredList".to_owned(),
+        (true, false) => "*unstructured.Unstructured".to_owned(),
+        (false, true) => format!("*{package}.{}", resource.list_kind),
+        (false, false) => format!("*{package}.{}", resource.kind),
+    }
+}
+
 pub(super) fn aim<'a>(target: &'a Target, verb: &'a str) -> Aim<'a> {
     Aim {
         verb,
@@ -66,7 +82,8 @@ fn get(inner: &Arc<Inner>, call: &Call, target: &Target, view: &View) -> Result<
         "" => {}
         "status" if version.status => {}
         "scale" if version.scale.is_some() => {}
-        _ => return Ok(super::not_found()),
+        _ if target.resource.is_custom() => return Err(target.not_found()),
+        _ => return Err(ApiError::no_resource()),
     }
     let (stored, current) = {
         let state = inner.read();

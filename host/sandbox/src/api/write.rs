@@ -112,7 +112,11 @@ fn options(call: &Call, verb: &str) -> Result<WriteOptions, ApiError> {
         Some("Ignore") => FieldValidation::Ignore,
         None | Some("Warn") => FieldValidation::Warn,
         Some(other) => {
-            errors.push(FieldError::not_supported("fieldValidation", other, &["Ignore", "Strict", "Warn"]));
+            errors.push(FieldError::not_supported(
+                "fieldValidation",
+                other,
+                &["", "Ignore", "Strict", "Warn"],
+            ));
             FieldValidation::Warn
         }
     };
@@ -153,7 +157,7 @@ fn carry_out(
     let mut state = inner.write();
     let mut turn = Turn::new(&mut state, now, options);
     let result = match (verb, target.subresource.as_str(), patch) {
-        (_, "scale", patch) => turn.write_scale(target, patch, &call.body),
+        (_, "scale", patch) => turn.write_scale(target, patch, &call.body, yaml),
         ("create", _, _) => {
             turn.create(target, &call.body, yaml).map(|stored| Written { stored, created: true })
         }
@@ -163,8 +167,10 @@ fn carry_out(
     };
     turn.settle();
     let warnings = std::mem::take(&mut turn.warnings);
+    let kept = state.keep();
     drop(state);
     let written = result?;
+    kept?;
     record.name = written.stored.head.name.to_string();
     let code = if written.created { 201 } else { 200 };
     let mut response = if target.subresource == "scale" {
@@ -190,7 +196,8 @@ fn not_offered(target: &Target, verb: &str) -> Option<Result<Response<ApiBody>, 
         _ => false,
     };
     if !known {
-        return Some(Ok(super::not_found()));
+        let custom = target.resource.is_custom();
+        return Some(Err(if custom { target.not_found() } else { ApiError::no_resource() }));
     }
     let on_collection = target.name.is_empty();
     let allowed = match verb {
@@ -201,17 +208,16 @@ fn not_offered(target: &Target, verb: &str) -> Option<Result<Response<ApiBody>, 
         "deletecollection" => !target.resource.traits.no_collection_delete,
         _ => false,
     };
-    let refused = || {
-        ApiError::new(
-            405,
-            "MethodNotAllowed",
-            "the server does not allow this method on the requested resource",
-        )
-    };
+    let custom = target.resource.is_custom();
     if !allowed {
-        return Some(Err(refused()));
+        return Some(Err(match custom {
+            true => ApiError::method_not_supported(target.resource.subject(), verb),
+            false => ApiError::no_method(),
+        }));
     }
-    (verb == "create" && target.resource.namespaced && target.namespace.is_empty()).then(|| Err(refused()))
+    // Only lists and watches go across namespaces.
+    let homeless = verb == "create" && target.resource.namespaced && target.namespace.is_empty();
+    homeless.then(|| if custom { Ok(super::not_found()) } else { Err(ApiError::no_method()) })
 }
 
 fn patch_kind(call: &Call, target: &Target) -> Result<PatchKind, ApiError> {
@@ -221,7 +227,8 @@ fn patch_kind(call: &Call, target: &Target) -> Result<PatchKind, ApiError> {
     match kind {
         Some(PatchKind::Strategic) if custom => Err(unsupported_patch(true)),
         Some(kind) => Ok(kind),
-        None => Err(unsupported_patch(custom)),
+        None if target.resource.is_custom() => Err(unsupported_patch(custom)),
+        None => Err(ApiError::by_route(415, "UnsupportedMediaType", "415: Unsupported Media Type")),
     }
 }
 
@@ -251,8 +258,11 @@ fn delete(
     let mut turn = Turn::new(&mut state, now, WriteOptions::default());
     let deleted = turn.delete(target, &options);
     turn.settle();
+    let kept = state.keep();
     drop(state);
-    let (code, stored) = match deleted? {
+    let deleted = deleted?;
+    kept?;
+    let (code, stored) = match deleted {
         Deleted::Gone(last) if !target.resource.traits.returns_deleted => {
             return Ok(json_value(success(target, &last.head.uid)));
         }
@@ -284,11 +294,13 @@ fn delete_collection(
             Err(error) if error.code == 404 => {}
             Err(error) => {
                 turn.settle();
+                state.keep()?;
                 return Err(error);
             }
         }
     }
     turn.settle();
+    state.keep()?;
     drop(state);
     Ok(json_bytes(200, view.list(&page.metadata, &page.items, now)))
 }

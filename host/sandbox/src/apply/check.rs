@@ -2,6 +2,7 @@
 
 use super::path::{Step, show};
 use super::walk::{Ty, item_step};
+use crate::json::go_value;
 use crate::schema::{JsonType, ListKind, MergeType, Schema};
 use serde_json::Value;
 
@@ -106,21 +107,6 @@ fn go_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "[]interface {}",
         Value::Object(_) => "map[string]interface {}",
-    }
-}
-
-/// The value as Go prints it.
-fn go_value(value: &Value) -> String {
-    match value {
-        Value::Null => "<nil>".into(),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" ")),
-        Value::Object(fields) => {
-            let fields: Vec<String> =
-                fields.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
-            format!("map[{}]", fields.join(" "))
-        }
-        other => other.to_string(),
     }
 }
 

@@ -8,8 +8,8 @@ use super::remove::remove;
 use super::set::FieldSet;
 use super::walk::{Ty, field_set};
 use crate::error::ApiError;
-use crate::schema::Schema;
-use serde_json::Value;
+use crate::schema::{Schema, go_json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// What others own that an apply would change.
@@ -55,6 +55,7 @@ impl Applier<'_> {
     pub(crate) fn apply(&self, live: &Value, applied: &Value, force: bool) -> Result<Value, ApiError> {
         let managers = Managers::of(live)
             .ok_or_else(|| ApiError::new(500, "", "failed to decode managed fields: invalid fieldsV1"))?;
+        let managers = if managers.entries.is_empty() { self.before_first_apply(live) } else { managers };
         let mut bare = live.clone();
         strip_managers(&mut bare);
         let faults = check(applied, self.ty());
@@ -73,7 +74,21 @@ impl Applier<'_> {
         let (merged, managers) = self.merge_and_prune(&bare, applied, managers, force, force_for_kubectl)?;
         let mut result = merged;
         managers.write(&mut result);
+        if self.manager == "kubectl" && result["metadata"]["annotations"][LAST_APPLIED].is_string() {
+            result["metadata"]["annotations"][LAST_APPLIED] = last_applied_of(applied).into();
+        }
         Ok(result)
+    }
+
+    /// The managers of an object that has none yet: whoever made it owns what it has.
+    fn before_first_apply(&self, live: &Value) -> Managers {
+        if !exists(live) {
+            return Managers::default();
+        }
+        let empty = json!({"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {}});
+        let mut owned = live.clone();
+        Applier { manager: "before-first-apply", ..*self }.update(&empty, &mut owned);
+        Managers::of(&owned).unwrap_or_default()
     }
 
     fn merge_and_prune(
@@ -144,6 +159,10 @@ impl Applier<'_> {
             }
         };
         strip_managers(new);
+        // An object that nobody manages stays so until somebody applies.
+        if managers.entries.is_empty() && exists(live) {
+            return;
+        }
         let mut bare = live.clone();
         strip_managers(&mut bare);
         let comparison = Comparison::of(&bare, new, self.ty()).without(self.ignored);
@@ -237,6 +256,20 @@ fn is_reset(list: Option<&Value>) -> bool {
         Some([one]) => one.as_object().is_some_and(serde_json::Map::is_empty),
         _ => false,
     }
+}
+
+/// Whether this is a stored object, and not what stands for one.
+fn exists(live: &Value) -> bool {
+    live["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty())
+}
+
+/// What kubectl's annotation says of an applied object.
+fn last_applied_of(applied: &Value) -> String {
+    let mut applied = applied.clone();
+    if let Some(annotations) = applied.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.remove(LAST_APPLIED);
+    }
+    format!("{}\n", go_json(&applied))
 }
 
 fn strip_managers(object: &mut Value) {

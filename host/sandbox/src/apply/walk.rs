@@ -54,7 +54,10 @@ impl<'a> Ty<'a> {
     /// Whether the step is a field that the schema names (and not an entry of a map).
     pub(super) fn names(self, step: &Step) -> bool {
         match (self, step) {
-            (Ty::Known(schema), Step::Field(name)) => schema.property(name).is_some(),
+            (Ty::Known(schema), Step::Field(name)) => {
+                let of_object = matches!(name.as_str(), "apiVersion" | "kind" | "metadata");
+                schema.property(name).is_some() || (schema.embedded && of_object)
+            }
             _ => false,
         }
     }

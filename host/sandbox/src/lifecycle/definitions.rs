@@ -1,6 +1,6 @@
 //! CustomResourceDefinitions: a new one is served at once, one that goes takes its objects along.
 
-use crate::resources::{Resource, Scale, Traits, Version, api_version};
+use crate::resources::{Resource, Scale, Traits, Version, api_version, version_rank};
 use crate::schema::crd::{self, Crd};
 use crate::store::object::{Key, Stored};
 use crate::turn::Turn;
@@ -33,7 +33,8 @@ impl Turn<'_> {
         self.tell_established(&definitions, &stored, &compiled);
     }
 
-    fn serve(&mut self, compiled: &Crd, stored: &Stored) {
+    /// Serves what a definition defines; writes nothing.
+    pub(crate) fn serve(&mut self, compiled: &Crd, stored: &Stored) {
         let old = self.state.registry.find(&compiled.group, &compiled.plural).cloned();
         let table = match &old {
             Some(old) if old.definition.as_deref() == Some(&*stored.head.name) => old.table,
@@ -137,7 +138,7 @@ impl Turn<'_> {
     }
 
     /// Stops to serve what a definition that is gone defined.
-    pub(super) fn unserve(&mut self, name: &str, group: &str, plural: &str) {
+    pub(crate) fn unserve(&mut self, name: &str, group: &str, plural: &str) {
         let found = self.state.registry.find(group, plural);
         let ours = found.is_some_and(|resource| resource.definition.as_deref() == Some(name));
         if ours && let Some(resource) = self.state.registry.remove(group, plural) {
@@ -164,9 +165,7 @@ fn resource_of(compiled: &Crd, table: crate::store::TableId, stored: &Stored) ->
             columns: version.columns.clone(),
             selectable: version.selectable.clone(),
             deprecation: version.deprecated.then(|| {
-                version.deprecation_warning.clone().unwrap_or_else(|| {
-                    format!("{}/{} {} is deprecated", compiled.group, version.name, compiled.kind)
-                })
+                version.deprecation_warning.clone().unwrap_or_else(|| deprecation(compiled, &version.name))
             }),
         })
         .collect();
@@ -186,6 +185,17 @@ fn resource_of(compiled: &Crd, table: crate::store::TableId, stored: &Stored) ->
         traits: Traits { generation: true, returns_deleted: false, ..Traits::default() },
         definition: Some(stored.head.name.to_string()),
         shape: stored.value()["spec"].to_string().into(),
+    }
+}
+
+/// What is told of a deprecated version, and of the best one that is not.
+fn deprecation(compiled: &Crd, name: &str) -> String {
+    let (group, kind) = (&compiled.group, &compiled.kind);
+    let better = compiled.versions.iter().filter(|one| one.served && !one.deprecated);
+    let better = better.filter(|one| version_rank(&one.name) > version_rank(name));
+    match better.max_by_key(|one| version_rank(&one.name)) {
+        Some(best) => format!("{group}/{name} {kind} is deprecated; use {group}/{} {kind}", best.name),
+        None => format!("{group}/{name} {kind} is deprecated"),
     }
 }
 

@@ -40,6 +40,9 @@ fn step(object: &mut Value, operation: &Value) -> Result<(), String> {
     let text = |key: &str| operation[key].as_str().unwrap_or_default();
     let (op, path) = (text("op"), text("path"));
     let value = || operation.get("value").cloned().unwrap_or_default();
+    if !operation["path"].is_string() {
+        return Err(format!("{op} operation lacks a path"));
+    }
     match op {
         "add" => add(object, path, value(), "add"),
         "remove" => remove(object, path).map(|_| ()),

@@ -1,21 +1,35 @@
 //! JSON merge patch, RFC 7386.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The object with the patch merged in; null removes.
 pub(crate) fn apply(object: &Value, patch: &Value) -> Value {
-    let Some(patch) = patch.as_object() else { return patch.clone() };
-    let mut out = object.as_object().cloned().unwrap_or_default();
-    for (key, change) in patch {
+    let (Some(fields), Some(changes)) = (object.as_object(), patch.as_object()) else { return patch.clone() };
+    let mut out = fields.clone();
+    for (key, change) in changes {
         if change.is_null() {
             out.remove(key);
             continue;
         }
-        let empty = Value::Object(Map::new());
-        let merged = apply(out.get(key).unwrap_or(&empty), change);
+        let merged = match out.get(key) {
+            Some(old) if old.is_object() => apply(old, change),
+            _ => without_nulls(change),
+        };
         out.insert(key.clone(), merged);
     }
     Value::Object(out)
+}
+
+/// A new value: nulls in its maps are left out, also in those of lists, as upstream does.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(_, field)| !field.is_null());
+            Value::Object(kept.map(|(key, field)| (key.clone(), without_nulls(field))).collect())
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        other => other.clone(),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Directives: `$patch: replace|delete|merge`, `$retainKeys`, `$deleteFromPrimitiveList/x`, `$setElementOrder/x`.
 
 use crate::error::ApiError;
+use crate::json;
 use crate::schema::Schema;
 use serde_json::{Map, Value};
 
@@ -19,7 +20,8 @@ pub(crate) fn apply(object: &Value, patch: &Value, schema: &Schema) -> Result<Va
         ));
     };
     let fields = object.as_object().cloned().unwrap_or_default();
-    merge_map(fields, patch, Some(schema)).map(Value::Object).map_err(ApiError::bad_request)
+    // Upstream takes a fault of the patch for one of its own.
+    merge_map(fields, patch, Some(schema)).map(Value::Object).map_err(|why| ApiError::new(500, "", why))
 }
 
 fn merge_map(
@@ -92,6 +94,11 @@ fn merge_list(
     }
     let key = schema.and_then(Schema::patch_merge_key);
     let item_schema = schema.and_then(Schema::item);
+    // Where nothing else is asked for, the patch's own order counts.
+    let order: Vec<Value> = order
+        .cloned()
+        .unwrap_or_else(|| change.iter().filter(|item| item.get(PATCH).is_none()).cloned().collect());
+    let before = old.clone();
     let Some(key) = key else {
         let mut out = old;
         out.extend(change.iter().cloned());
@@ -102,7 +109,7 @@ fn merge_list(
                 true
             }
         });
-        return Ok(ordered(out, order, |item| item.clone()));
+        return Ok(ordered(out, &order, &before, |item| item.clone()));
     };
     if change.iter().any(|item| item.get(PATCH) == Some(&"replace".into())) {
         return Ok(change.iter().filter(|item| item.get(PATCH).is_none()).map(without_directives).collect());
@@ -110,10 +117,10 @@ fn merge_list(
     let mut out = old;
     for item in change {
         let Some(fields) = item.as_object() else {
-            return Err(format!("map: {item} does not contain declared merge key: {key}"));
+            return Err(format!("map: {} does not contain declared merge key: {key}", json::go_value(item)));
         };
         let Some(id) = fields.get(key) else {
-            return Err(format!("map: {item} does not contain declared merge key: {key}"));
+            return Err(format!("map: {} does not contain declared merge key: {key}", json::go_value(item)));
         };
         let found = out.iter().position(|other| other.get(key) == Some(id));
         if fields.get(PATCH).and_then(Value::as_str) == Some("delete") {
@@ -128,28 +135,32 @@ fn merge_list(
             None => out.push(Value::Object(merge_map(Map::new(), fields, item_schema)?)),
         }
     }
-    Ok(ordered(out, order, |item| item.get(key).cloned().unwrap_or_default()))
+    Ok(ordered(out, &order, &before, |item| item.get(key).cloned().unwrap_or_default()))
 }
 
-/// Puts items that the order names into that order; the others keep their places before and between them.
-fn ordered(items: Vec<Value>, order: Option<&Vec<Value>>, id: impl Fn(&Value) -> Value) -> Vec<Value> {
-    let Some(order) = order else { return items };
-    let wanted: Vec<Value> =
-        order.iter().map(|one| if one.is_object() { id(one) } else { one.clone() }).collect();
-    let rank = |item: &Value| wanted.iter().position(|one| *one == id(item));
-    let mut named: Vec<Value> = items.iter().filter(|item| rank(item).is_some()).cloned().collect();
-    named.sort_by_key(|item| rank(item));
-    // Items that only the server has go before the first named item that they stood before.
-    let mut out: Vec<Value> = Vec::with_capacity(items.len());
-    let mut named = named.into_iter();
-    for item in &items {
-        if rank(item).is_none() {
-            out.push(item.clone());
-        } else {
-            out.extend(named.next());
-        }
+/// Puts items that the order names into that order. Items that only the server has stay before what they stood before in the
+/// old list; where that says nothing, the named ones go first.
+fn ordered(items: Vec<Value>, order: &[Value], old: &[Value], id: impl Fn(&Value) -> Value) -> Vec<Value> {
+    let ids = |list: &[Value]| -> Vec<Value> {
+        list.iter().map(|one| if one.is_object() { id(one) } else { one.clone() }).collect()
+    };
+    let (wanted, before) = (ids(order), ids(old));
+    let rank = |list: &[Value], item: &Value| list.iter().position(|one| *one == id(item));
+    let size = items.len();
+    let (mut named, server_only): (Vec<Value>, Vec<Value>) =
+        items.into_iter().partition(|item| rank(&wanted, item).is_some());
+    named.sort_by_key(|item| rank(&wanted, item));
+    let (mut named, mut server_only) = (named.into_iter().peekable(), server_only.into_iter().peekable());
+    let mut out = Vec::with_capacity(size);
+    while let (Some(left), Some(right)) = (server_only.peek(), named.peek()) {
+        let first = match (rank(&before, left), rank(&before, right)) {
+            (Some(left), Some(right)) => left < right,
+            _ => false,
+        };
+        out.extend(if first { server_only.next() } else { named.next() });
     }
     out.extend(named);
+    out.extend(server_only);
     out
 }
 
@@ -163,7 +174,8 @@ fn reorder_untouched(out: &mut Map<String, Value>, patch: &Map<String, Value>, s
         let key = schema.and_then(|schema| schema.field(list)).and_then(Schema::patch_merge_key);
         if let (Some(Value::Array(items)), Some(order)) = (out.get_mut(list), order.as_array()) {
             let taken = std::mem::take(items);
-            *items = ordered(taken, Some(order), |item| match key {
+            let before = taken.clone();
+            *items = ordered(taken, order, &before, |item| match key {
                 Some(key) => item.get(key).cloned().unwrap_or_default(),
                 None => item.clone(),
             });

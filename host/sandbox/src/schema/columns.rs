@@ -29,7 +29,12 @@ impl Column {
             name: text("name"),
             kind: text("type"),
             format: text("format"),
-            description: text("description"),
+            description: match text("description") {
+                empty if empty.is_empty() => {
+                    format!("Custom resource definition column (in JSONPath format): {}", text("jsonPath"))
+                }
+                description => description,
+            },
             priority: raw.get("priority").and_then(Value::as_i64).unwrap_or_default(),
             path: JsonPath::parse(&text("jsonPath")).ok(),
         }

@@ -130,14 +130,18 @@ fn compile_version(group: &str, kind: &str, namespaced: bool, version: &Value) -
     let mut schema = Schema::parse(raw);
     // The root is a resource: metadata is what it is everywhere.
     schema.resource_root = true;
-    let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
+    let mut columns: Vec<Column> =
+        version["additionalPrinterColumns"].as_array().into_iter().flatten().map(Column::parse).collect();
+    if columns.is_empty() {
+        columns.push(Column::age());
+    }
     let selectable = version["selectableFields"].as_array().into_iter().flatten();
     Version {
         served: flag(version, "served"),
         storage: flag(version, "storage"),
         deprecated: flag(version, "deprecated"),
         deprecation_warning: text(version, "deprecationWarning"),
-        columns: columns.map(Column::parse).collect(),
+        columns,
         selectable: selectable.filter_map(|field| text(field, "jsonPath")).collect(),
         ty: Type::custom(super::Gvk::new(group, &name, kind), namespaced, schema, scale.clone()),
         status,

@@ -42,6 +42,22 @@ impl Native {
     pub(crate) fn default(&self, body: &mut Value) {
         defaults::apply(&self.group, &self.kind, body, &self.schema);
         decode::drop_nulls(body);
+        self.fill_nulls(body);
+    }
+
+    pub(crate) fn fill_zero(&self, body: &mut Value) {
+        defaults::fill_zero(body, &self.schema);
+        decode::drop_nulls(body);
+        self.fill_nulls(body);
+    }
+
+    /// Lists that Go writes as null where there are none.
+    fn fill_nulls(&self, body: &mut Value) {
+        let role = self.is("rbac.authorization.k8s.io", "Role")
+            || self.is("rbac.authorization.k8s.io", "ClusterRole");
+        if role && let Some(fields) = body.as_object_mut() {
+            fields.entry("rules").or_insert(Value::Null);
+        }
     }
 
     /// Whether the status is a subresource: its authors are controllers.
@@ -122,7 +138,15 @@ impl Native {
             errors.extend(rules::check_update(&self.group, &self.kind, body, old));
             errors.extend(rules::check(&self.group, &self.kind, body));
         }
+        if subresource == Some("status") {
+            errors.extend(rules::check_status(&self.group, &self.kind, body));
+        }
         errors
+    }
+
+    /// What is told of an object although it is taken.
+    pub(crate) fn warnings(&self, body: &Value) -> Vec<String> {
+        rules::warnings(&self.group, &self.kind, body)
     }
 
     /// Whether a path of the kind has a namespace in it.

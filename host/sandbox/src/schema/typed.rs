@@ -68,6 +68,13 @@ impl Type {
         }
     }
 
+    /// Fills in what Go writes of a built-in kind of which nothing was given.
+    pub(crate) fn fill_zero(&self, body: &mut Value) {
+        if let Inner::Native(native) = &*self.inner {
+            native.fill_zero(body);
+        }
+    }
+
     /// What a new object of a built-in kind starts with, and what its author may not set. Custom resources are left alone:
     /// whether they have a status of their own is the definition's say.
     pub fn prepare_create(&self, body: &mut Value) {
@@ -80,6 +87,14 @@ impl Type {
     pub fn prepare_update(&self, body: &mut Value, old: &Value) {
         if let Inner::Native(native) = &*self.inner {
             native.prepare_update(body, old);
+        }
+    }
+
+    /// What is told of an object although it is taken.
+    pub(crate) fn warnings(&self, body: &Value) -> Vec<String> {
+        match &*self.inner {
+            Inner::Native(native) => native.warnings(body),
+            Inner::Custom(_) => Vec::new(),
         }
     }
 

@@ -200,6 +200,12 @@ fn check_number(path: &str, value: &Value, schema: &Schema) -> Outcome {
         Some(_) => format!("{}", limit.trunc()),
         None => float_text(limit),
     };
+    // Whole numbers are held against a whole factor, which may be nothing then.
+    let factor = rules.multiple_of.map(|factor| if int.is_some() { factor.trunc() } else { factor });
+    if let Some(factor) = factor.filter(|factor| *factor <= 0.0) {
+        let detail = format!("factor MultipleOf declared for {path} must be positive: {factor}");
+        outcome.errors.push(FieldError::invalid(path, 0, detail));
+    }
     let mut fail = |words: &str, limit: f64| {
         let detail = format!("{path} in body should be {words} {}", shown(limit));
         outcome.errors.push(FieldError::invalid(path, value.clone(), detail));
@@ -209,7 +215,7 @@ fn check_number(path: &str, value: &Value, schema: &Schema) -> Outcome {
         Some(int) => int.partial_cmp(&(limit as i64)),
         None => float.partial_cmp(&limit),
     };
-    if let Some(factor) = rules.multiple_of {
+    if let Some(factor) = factor.filter(|factor| *factor > 0.0) {
         let quotient = if factor < 1.0 && int.is_none() {
             1.0 / factor * float
         } else {

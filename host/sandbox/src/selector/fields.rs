@@ -67,6 +67,14 @@ fn offered(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
+/// Kinds without fields of their own have other words for it.
+fn unknown_field(resource: &Resource, field: &str) -> String {
+    if resource.is_custom() || !offered(resource).is_empty() {
+        return format!("field label not supported: {field}");
+    }
+    format!("\"{field}\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+}
+
 impl FieldSelector {
     pub(crate) fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -96,7 +104,7 @@ impl FieldSelector {
                 || offered(resource).contains(&field)
                 || selectable.iter().any(|path| path.trim_start_matches('.') == field);
             if !known {
-                return Err(format!("field label not supported: {field}"));
+                return Err(unknown_field(resource, field));
             }
             requirements.push(Requirement {
                 field: stored_field(resource, field),

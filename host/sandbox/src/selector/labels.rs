@@ -238,7 +238,7 @@ fn check_key(key: &str) -> Result<(), String> {
     if is_label_text(name) && !name.is_empty() && name.len() <= 63 {
         return Ok(());
     }
-    Err(format!("key: Invalid value: {}: {NAME_RULE}", crate::error::go_quote(key)))
+    Err(format!("<nil>: Invalid value: {}: {NAME_RULE}", crate::error::go_quote(key)))
 }
 
 fn check_value(key: &str, value: &str) -> Result<(), String> {

@@ -65,7 +65,10 @@ pub(crate) fn fit_namespace(target: &Target, object: &mut Value) -> Result<(), A
 pub(crate) fn fit_name(target: &Target, object: &mut Value) -> Result<(), ApiError> {
     let given = object["metadata"]["name"].as_str().unwrap_or_default();
     if given.is_empty() {
-        return Err(ApiError::bad_request("name must be provided".to_owned()));
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({} based on URL) was undeterminable: name must be provided",
+            target.name
+        )));
     }
     if given != target.name {
         return Err(ApiError::bad_request(format!(

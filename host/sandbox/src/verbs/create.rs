@@ -19,13 +19,13 @@ impl Turn<'_> {
         body: &[u8],
         yaml: bool,
     ) -> Result<Arc<Stored>, ApiError> {
-        let mut object = parse(self, target, body, yaml)?;
-        decode(self, target, &mut object, Origin::Body)?;
+        let (mut object, duplicates) = parse(target, body, yaml)?;
+        decode(self, target, &mut object, duplicates, Origin::Body)?;
         admit::label_namespace(&target.resource, &mut object);
         wipe_system_fields(&mut object);
         admit::fit_namespace(target, &mut object)?;
         admit::dedup_owners(self, &mut object);
-        let live = empty_like(&object);
+        let live = empty_like(target, &object);
         self.with_applier(target, |applier| applier.update(&live, &mut object));
         self.insert(target, object)
     }
@@ -48,6 +48,7 @@ impl Turn<'_> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.kind_subject(), &name, &errors));
         }
+        self.warnings.extend(target.served().ty.warnings(&object));
         let place = Target { name: name.clone(), ..target.clone() };
         if self.find(&place).is_some() {
             let generated = named.is_empty();
@@ -121,7 +122,10 @@ pub(crate) fn wipe_system_fields(object: &mut Value) {
     }
 }
 
-/// What stands for the live object where there is none.
-pub(crate) fn empty_like(object: &Value) -> Value {
-    json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": {}})
+/// What stands for the live object where there is none. Structs that Go always writes are there already, so that nobody
+/// comes to own them by leaving them empty.
+pub(crate) fn empty_like(target: &Target, object: &Value) -> Value {
+    let mut empty = json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": {}});
+    target.served().ty.fill_zero(&mut empty);
+    empty
 }

@@ -16,23 +16,37 @@ pub(crate) enum Origin {
     Apply,
 }
 
-/// Parses a body by its content type.
-pub(crate) fn parse(
-    turn: &mut Turn<'_>,
-    target: &Target,
-    bytes: &[u8],
-    yaml: bool,
-) -> Result<Value, ApiError> {
+/// Parses a body by its content type. The second part has a sentence for each field that occurs twice.
+pub(crate) fn parse(target: &Target, bytes: &[u8], yaml: bool) -> Result<(Value, Vec<String>), ApiError> {
     let kind = &target.resource.kind;
-    let parsed = if yaml { json::parse_yaml(bytes) } else { json::parse(bytes) };
-    let (object, duplicates) = parsed.map_err(|why| {
+    let unrecognized = |why: String| {
         ApiError::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): {why} ({})",
             summary(bytes)
         ))
-    })?;
-    report(turn, target, &object, duplicates, Origin::Body)?;
-    Ok(object)
+    };
+    let no_kind = |why: &str| unrecognized(format!("couldn't get version/kind; json parse error: {why}"));
+    let parsed = match yaml {
+        true => json::parse_yaml(bytes).map_err(unrecognized)?,
+        false => json::parse(bytes).map_err(|why| no_kind(&why))?,
+    };
+    match &parsed.0 {
+        Value::Object(fields) => {
+            let kindless = fields.get("kind").and_then(Value::as_str).is_none_or(str::is_empty);
+            if kindless && target.resource.is_custom() {
+                let text = String::from_utf8_lossy(bytes);
+                return Err(unrecognized(format!("Object 'Kind' is missing in '{text}'")));
+            }
+            Ok(parsed)
+        }
+        // As Go reads it, null is an object without fields.
+        Value::Null => Ok((Value::Object(Default::default()), Vec::new())),
+        other => Err(no_kind(&format!(
+            "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+             Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            json::type_name(other)
+        ))),
+    }
 }
 
 /// Checks that an object is of the target's kind, drops what the schema lacks, fills in defaults.
@@ -40,14 +54,15 @@ pub(crate) fn decode(
     turn: &mut Turn<'_>,
     target: &Target,
     object: &mut Value,
+    duplicates: Vec<String>,
     origin: Origin,
 ) -> Result<(), ApiError> {
-    check_kind(target, object)?;
+    check_kind(turn, target, object, origin)?;
     let version = target.served();
     let unknown =
         version.ty.decode(object).map_err(|error| undecodable(target, object, &error.to_string(), origin))?;
     if origin != Origin::Apply {
-        report(turn, target, object, unknown, origin)?;
+        report(turn, target, object, [duplicates, unknown].concat(), origin)?;
     }
     version.ty.default(object);
     Ok(())
@@ -60,7 +75,18 @@ fn undecodable(target: &Target, object: &Value, why: &str, origin: Origin) -> Ap
     match origin {
         Origin::Body => ApiError::bad_request(error),
         Origin::Patch => bad_patch(object, why),
-        Origin::Apply => ApiError::new(500, "", error),
+        Origin::Apply if target.resource.is_custom() => ApiError::new(500, "", error),
+        Origin::Apply => {
+            let (group, name) = (&target.resource.group, &object["metadata"]["name"]);
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let place = format!("{}/{}", text(&object["metadata"]["namespace"]), text(name));
+            let typed = format!("{group}/{version}, Kind={kind}");
+            let message = format!(
+                "failed to convert new object ({place}; {typed}) to proper version: unable to convert unstructured object to \
+                 {typed}: {why}"
+            );
+            ApiError::new(500, "", message)
+        }
     }
 }
 
@@ -91,42 +117,75 @@ fn report(
     }
 }
 
+fn kind_is_other(kind: &str, version: &str, target: &Target) -> bool {
+    (!kind.is_empty() && kind != target.resource.kind)
+        || (!version.is_empty() && version != target.served().api_version)
+}
+
+fn check_custom_kind(target: &Target, object: &Value, kind: &str, version: &str) -> Result<(), ApiError> {
+    let (resource, expected) = (&target.resource, &target.served().api_version);
+    if version != expected {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
+    if kind == resource.kind {
+        return Ok(());
+    }
+    let error = crate::schema::FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    Err(ApiError::invalid(crate::error::Subject { group: &resource.group, kind }, name, &[error]))
+}
+
+/// A body of another built-in kind, or of none.
+fn other_kind(turn: &Turn<'_>, target: &Target, object: &Value, origin: Origin, version: &str) -> ApiError {
+    let resource = &target.resource;
+    let kind = object["kind"].as_str().filter(|kind| !kind.is_empty()).unwrap_or(&resource.kind);
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let why = match turn.state.registry.find_kind(version, kind) {
+        Some((other, _)) if !other.is_custom() => {
+            let package = crate::resources::go_package(&resource.group);
+            format!("converting ({short}.{kind}) to ({package}.{}): unknown conversion", resource.kind)
+        }
+        _ => format!(
+            "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+            go_quote(kind),
+            go_quote(version)
+        ),
+    };
+    match origin {
+        Origin::Body => ApiError::bad_request(format!(
+            "{kind} in version {} cannot be handled as a {}: {why}",
+            go_quote(short),
+            resource.kind
+        )),
+        Origin::Patch | Origin::Apply => bad_patch(object, &why),
+    }
+}
+
 /// Fills in a missing kind of a built-in body; refuses another version or kind.
-fn check_kind(target: &Target, object: &mut Value) -> Result<(), ApiError> {
+fn check_kind(turn: &Turn<'_>, target: &Target, object: &mut Value, origin: Origin) -> Result<(), ApiError> {
     let resource = &target.resource;
     let expected = &target.served().api_version;
     if !object.is_object() {
         let why = format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-            type_name(object)
+            json::type_name(object)
         );
         return Err(ApiError::bad_request(why));
     }
     let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
     let (kind, version) = (text("kind"), text("apiVersion"));
-    if kind.is_empty() && resource.is_custom() {
-        let shown = object.to_string();
-        return Err(ApiError::bad_request(format!("Object 'Kind' is missing in '{shown}'")));
-    }
-    if !version.is_empty() && version != *expected {
-        return Err(ApiError::bad_request(format!(
-            "the API version in the data ({version}) does not match the expected API version ({expected})"
-        )));
-    }
-    if !kind.is_empty() && kind != resource.kind {
-        if resource.is_custom() {
-            let error =
-                crate::schema::FieldError::invalid("kind", kind, format!("must be {}", resource.kind));
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            return Err(ApiError::invalid(resource.kind_subject(), name, &[error]));
-        }
-        return Err(ApiError::bad_request(format!(
-            "{kind} in version {} cannot be handled as a {}: no kind {} is registered for the internal version of group {} in scheme",
-            go_quote(version.rsplit('/').next().unwrap_or_default()),
-            resource.kind,
-            go_quote(&kind),
-            go_quote(&resource.group),
-        )));
+    if resource.is_custom() {
+        check_custom_kind(target, object, &kind, &version)?;
+    } else if kind_is_other(&kind, &version, target) {
+        return Err(other_kind(
+            turn,
+            target,
+            object,
+            origin,
+            if version.is_empty() { expected } else { &version },
+        ));
     }
     object["kind"] = Value::from(resource.kind.as_str());
     object["apiVersion"] = Value::from(expected.as_str());
@@ -136,19 +195,13 @@ fn check_kind(target: &Target, object: &mut Value) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// The start of a body, for a message.
+/// The start of a body, for a message: as it is where it looks like JSON, else in hexadecimal digits.
 fn summary(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(30)]);
-    if bytes.len() > 30 { format!("{text}...") } else { text.into_owned() }
+    let start = &bytes[..bytes.len().min(30)];
+    let text = match bytes.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
+        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if bytes.len() > 30 { format!("{text} ...") } else { text }
 }

@@ -48,6 +48,12 @@ impl DeleteOptions {
             json::parse(body).map_err(ApiError::bad_request)?.0
         };
         let text = |value: &Value| value.as_str().map(str::to_owned);
+        if let Some(kind) = object["kind"].as_str().filter(|kind| !matches!(*kind, "" | "DeleteOptions")) {
+            let version =
+                object["apiVersion"].as_str().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+            let why = format!("converting ({version}.{kind}) to (v1.DeleteOptions): unknown conversion");
+            return Err(ApiError::bad_request(why));
+        }
         let mut errors = Vec::new();
         let propagation = match object["propagationPolicy"].as_str() {
             None | Some("") => None,

@@ -43,7 +43,7 @@ impl Turn<'_> {
         let live = self.live(target)?;
         let old = finish::in_version(target, &live);
         let mut object = self.patched(target, kind, &old, body)?;
-        decode(self, target, &mut object, Origin::Patch)?;
+        decode(self, target, &mut object, Vec::new(), Origin::Patch)?;
         admit::label_namespace(&target.resource, &mut object);
         self.with_applier(target, |applier| applier.update(&old, &mut object));
         admit::fit_namespace(target, &mut object)?;
@@ -79,7 +79,10 @@ impl Turn<'_> {
         match kind {
             PatchKind::Json => json_patch::apply(old, &patch),
             PatchKind::Merge if patch.is_object() => Ok(merge_patch::apply(old, &patch)),
-            PatchKind::Merge => Err(ApiError::bad_request("Invalid JSON Patch")),
+            PatchKind::Merge => Err(ApiError::bad_request(format!(
+                "error decoding patch: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                json::type_name(&patch)
+            ))),
             PatchKind::Strategic | PatchKind::Apply => {
                 strategic::apply(old, &patch, target.served().ty.schema())
             }
@@ -105,13 +108,13 @@ impl Turn<'_> {
         drop_nulls_of_metadata(&mut applied);
         let old = match &live {
             Some(live) => finish::in_version(target, live),
-            None => create::empty_like(&applied),
+            None => create::empty_like(target, &applied),
         };
         let mut object =
             self.with_applier(target, |applier| applier.apply(&old, &applied, self.options.force))?;
         self.report_duplicates(duplicates)?;
         let managed = object["metadata"].get("managedFields").cloned();
-        decode(self, target, &mut object, Origin::Apply)?;
+        decode(self, target, &mut object, Vec::new(), Origin::Apply)?;
         if let Some(managed) = managed {
             object["metadata"]["managedFields"] = managed;
         }
@@ -134,35 +137,15 @@ impl Turn<'_> {
 
     fn check_applied(&self, target: &Target, applied: &Value) -> Result<(), ApiError> {
         let text = |key: &str| applied[key].as_str().unwrap_or_default();
-        if text("kind").is_empty() {
-            return Err(ApiError::new(500, "", "failed to create typed patch object: kind must be set"));
-        }
         let (given, expected) = (text("apiVersion"), &target.served().api_version);
-        if given != expected {
-            return Err(ApiError::bad_request(format!(
-                "Incorrect version specified in apply patch. Specified patch version: {given}, expected: {expected}"
-            )));
+        if given == expected && text("kind") == target.resource.kind {
+            return Ok(());
         }
-        if text("kind") != target.resource.kind {
-            let group_version = |text: &str| match text.split_once('/') {
-                Some((group, version)) => format!("{group}/{version}"),
-                None => format!("/{text}"),
-            };
-            return Err(ApiError::new(
-                500,
-                "",
-                format!(
-                    "failed to create typed patch object ({}/{}; {}, Kind={}): no corresponding type for {}, Kind={}",
-                    target.namespace,
-                    target.name,
-                    group_version(given),
-                    text("kind"),
-                    group_version(given),
-                    text("kind"),
-                ),
-            ));
-        }
-        Ok(())
+        let group_version = match given.split_once('/') {
+            Some((group, version)) => format!("{group}/{version}"),
+            None => format!("/{given}"),
+        };
+        Err(ApiError::bad_request(format!("invalid object type: {group_version}, Kind={}", text("kind"))))
     }
 
     fn report_duplicates(&mut self, duplicates: Vec<String>) -> Result<(), ApiError> {

@@ -19,8 +19,8 @@ pub(crate) struct Written {
 impl Turn<'_> {
     /// Replaces the object (or a part of it, by subresource) with a PUT body.
     pub(crate) fn replace(&mut self, target: &Target, body: &[u8], yaml: bool) -> Result<Written, ApiError> {
-        let mut object = parse(self, target, body, yaml)?;
-        decode(self, target, &mut object, Origin::Body)?;
+        let (mut object, duplicates) = parse(target, body, yaml)?;
+        decode(self, target, &mut object, duplicates, Origin::Body)?;
         admit::label_namespace(&target.resource, &mut object);
         admit::fit_namespace(target, &mut object)?;
         admit::fit_name(target, &mut object)?;
@@ -30,7 +30,7 @@ impl Turn<'_> {
                 return Err(target.not_found());
             }
             create::wipe_system_fields(&mut object);
-            let empty = create::empty_like(&object);
+            let empty = create::empty_like(target, &object);
             self.with_applier(target, |applier| applier.update(&empty, &mut object));
             let stored = self.insert(target, object)?;
             return Ok(Written { stored, created: true });
@@ -81,6 +81,9 @@ impl Turn<'_> {
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.kind_subject(), &target.name, &errors));
         }
+        if object["metadata"]["generation"] != old["metadata"]["generation"] {
+            self.warnings.extend(target.served().ty.warnings(&object));
+        }
         keep_times(&mut object, &old);
         if resource.is("", "services") && subresource.is_none() {
             self.state
@@ -113,9 +116,9 @@ impl Turn<'_> {
             }
             let error = FieldError {
                 detail: "must be specified for an update".into(),
-                ..FieldError::invalid("metadata.resourceVersion", Value::Null, "")
+                ..FieldError::invalid("metadata.resourceVersion", 0, "")
             };
-            return Err(revision_missing(target, error));
+            return Err(ApiError::invalid(resource.subject(), &target.name, &[error]));
         }
         let Ok(given) = given.parse::<u64>() else {
             let quoted = crate::error::go_quote(given);
@@ -221,16 +224,4 @@ fn set_managed(object: &mut Value, managed: Option<Value>) {
             None => metadata.remove("managedFields"),
         };
     }
-}
-
-/// Upstream prints the missing version as the number it is inside: `0x0`.
-fn revision_missing(target: &Target, error: FieldError) -> ApiError {
-    let mut answer = ApiError::invalid(target.resource.subject(), &target.name, &[error]);
-    answer.message = answer.message.replace("Invalid value: null", "Invalid value: 0x0");
-    if let Some(details) = &mut answer.details {
-        for cause in &mut details.causes {
-            cause.message = cause.message.replace("Invalid value: null", "Invalid value: 0x0");
-        }
-    }
-    answer
 }

@@ -179,6 +179,28 @@ fn walk(at: &Place, value: &mut Value, schema: &Schema, unknown: &mut Vec<String
     }
 }
 
+/// A time with exactly six digits below the second, as Go's layout wants it.
+fn micro_time(text: &str) -> Result<(), String> {
+    let refuse = |rest: &str, part: &str| {
+        Err(format!(
+            "parsing time \"{text}\" as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse \"{rest}\" as \"{part}\""
+        ))
+    };
+    if text.parse::<jiff::Timestamp>().is_err() {
+        return refuse(text, "2006");
+    }
+    let below = text.get(SECONDS..).unwrap_or_default();
+    let digits = below.strip_prefix('.').unwrap_or_default().bytes().take_while(u8::is_ascii_digit).count();
+    match digits {
+        0..6 => refuse(below, ".000000"),
+        6 => Ok(()),
+        _ => refuse(&below[7..], "Z07:00"),
+    }
+}
+
+/// Length of a time up to its seconds.
+const SECONDS: usize = "2006-01-02T15:04:05".len();
+
 fn in_range(number: Option<i64>, schema: &Schema) -> bool {
     match (number, schema.format.as_deref()) {
         (Some(number), Some("int32")) => i32::try_from(number).is_ok(),
@@ -196,6 +218,11 @@ fn walk_named(at: &Place, value: &mut Value, link: &Link, unknown: &mut Vec<Stri
     };
     if mistaken {
         return Err(at.mismatch(value, &go_name(Some(link), schema)));
+    }
+    if let (Link::Definition { name, .. }, Value::String(text)) = (link, &*value)
+        && name.ends_with(".MicroTime")
+    {
+        return micro_time(text);
     }
     walk(at, value, schema, unknown)
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::pods;
 use super::quantity::Quantity;
-use crate::schema::structural::Schema;
+use crate::schema::structural::{JsonType, Schema};
 
 /// Fills in the defaults of a kind.
 pub(super) fn apply(group: &str, kind: &str, body: &mut Value, schema: &Schema) {
@@ -71,6 +71,32 @@ pub(super) fn apply(group: &str, kind: &str, body: &mut Value, schema: &Schema) 
             items(body, "webhooks").for_each(|webhook| admission(webhook, mutating));
         }
         _ => {}
+    }
+}
+
+/// Fills in the structs and zero values that Go always writes.
+pub(super) fn fill_zero(value: &mut Value, schema: &Schema) {
+    let Value::Object(fields) = value else { return };
+    for name in &schema.rules.required {
+        // A list that must be there is there, as null; it is nobody's.
+        if schema.property(name).is_some_and(|property| property.json_type() == Some(JsonType::Array)) {
+            fields.entry(name.clone()).or_insert_with(|| Value::Array(Vec::new()));
+        }
+    }
+    for (name, property) in schema.properties() {
+        let Some(default) = property.default_value().filter(|_| !fields.contains_key(name)) else { continue };
+        let zero = match default {
+            Value::Object(content) => content.is_empty(),
+            Value::String(text) => text.is_empty(),
+            Value::Number(number) => number.as_f64() == Some(0.0),
+            Value::Bool(flag) => !flag,
+            Value::Null | Value::Array(_) => false,
+        };
+        if zero {
+            let mut default = default.clone();
+            fill_zero(&mut default, property);
+            fields.insert(name.to_owned(), default);
+        }
     }
 }
 

@@ -5,9 +5,12 @@ mod networking;
 mod selectors;
 mod services;
 mod storage;
+mod warnings;
 mod workloads;
 
 use serde_json::Value;
+
+pub(super) use warnings::warnings;
 
 use crate::schema::field_error::FieldError;
 
@@ -58,6 +61,11 @@ pub(super) fn check(group: &str, kind: &str, object: &Value) -> Vec<FieldError> 
 pub(super) fn check_update(group: &str, kind: &str, new: &Value, old: &Value) -> Vec<FieldError> {
     let found = UPDATE_CHECKS.iter().find(|(g, k, _)| *g == group && *k == kind);
     found.map(|(_, _, check)| check(new, old)).unwrap_or_default()
+}
+
+/// What is wrong with a new status by the rules of its kind.
+pub(super) fn check_status(group: &str, kind: &str, object: &Value) -> Vec<FieldError> {
+    if (group, kind) == ("", "Service") { services::status(object) } else { Vec::new() }
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -154,15 +154,28 @@ fn port_clashes(ports: &[Value], ty: &str) -> Vec<FieldError> {
     errors
 }
 
+/// What a status may not say.
+pub(super) fn status(service: &Value) -> Vec<FieldError> {
+    let ingress = list(&service["status"]["loadBalancer"], "ingress");
+    if ingress.is_empty() || text(&service["spec"], "type") == "LoadBalancer" {
+        return Vec::new();
+    }
+    let why = "may only be used when `spec.type` is 'LoadBalancer'";
+    vec![FieldError::forbidden("status.loadBalancer.ingress", why)]
+}
+
 pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["spec"], &old["spec"]);
     let external = |spec: &Value| text(spec, "type") == "ExternalName";
+    // A new address of the older field counts for both.
+    let ip = text(new, "clusterIP");
+    let renamed = !ip.is_empty() && ip != text(old, "clusterIP") && new["clusterIPs"] == old["clusterIPs"];
+    let shown = if renamed { json!([ip]) } else { new["clusterIPs"].clone() };
     let before = list(old, "clusterIPs").first();
-    let after = list(new, "clusterIPs").first();
+    let after = shown.as_array().and_then(|list| list.first());
     if !external(new) && !external(old) && before.is_some() && before != after {
-        let shown = new.get("clusterIPs").cloned().unwrap_or_default();
-        errors.push(FieldError::invalid("spec.clusterIPs[0]", shown, "may not change once set"));
+        errors.push(FieldError::invalid("spec.clusterIPs[0]", shown.clone(), "may not change once set"));
     }
     errors
 }

@@ -101,7 +101,7 @@ fn template(spec: &Value) -> Vec<FieldError> {
 
 fn selector(spec: &Value) -> Vec<FieldError> {
     let Some(selector) = spec.get("selector").filter(|selector| selector.is_object()) else {
-        return vec![FieldError::required("spec.selector", "")];
+        return vec![FieldError::required("spec.selector", ""), unfit(spec)];
     };
     let mut errors = selectors::check("spec.selector", Some(selector));
     let empty = super::entries(selector, "matchLabels").next().is_none()
@@ -115,10 +115,19 @@ fn selector(spec: &Value) -> Vec<FieldError> {
         .cloned()
         .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
     if errors.is_empty() && !selectors::fits(selector, &labels) {
-        let detail = "`selector` does not match template `labels`";
-        errors.push(FieldError::invalid("spec.template.metadata.labels", labels, detail));
+        errors.push(unfit(spec));
     }
     errors
+}
+
+/// The labels of the template are none that the selector selects.
+fn unfit(spec: &Value) -> FieldError {
+    let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
+    FieldError::invalid(
+        "spec.template.metadata.labels",
+        labels,
+        "`selector` does not match template `labels`",
+    )
 }
 
 fn replicas(spec: &Value) -> Option<FieldError> {
