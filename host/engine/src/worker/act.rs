@@ -79,6 +79,10 @@ impl Look<'_> {
         self.watch_over(targets, prune);
         let mut irreversible = false;
         for target in targets {
+            // What is not granted is refused when its turn comes; until then nobody looks at it.
+            if self.taken.loaded.grant.allows_action(target, &self.taken.object).is_err() {
+                continue;
+            }
             let Some(object) = target.object() else {
                 irreversible |= target.is_irreversible(None);
                 continue;
