@@ -248,15 +248,13 @@ impl Grant {
         if shows_secret(verb, &object.gvk) { self.operator_chose(verb, object) } else { Ok(()) }
     }
 
-    /// Which Secrets a plugin is shown is either in its manifest, by name, or said by the operator, by names or by
-    /// namespaces.
+    /// Which Secrets a plugin is shown is said by names, by whoever has the last word, or by the operator's namespaces.
     fn operator_chose(&self, verb: Verb, object: &ObjectRef) -> Result<(), Missing> {
         let narrow = |globs: &[Glob]| !globs.iter().any(Glob::is_anything);
         let chosen = self.namespaces.as_deref().is_some_and(narrow)
-            || self
-                .layers
-                .iter()
-                .any(|(_, rules)| with_verb(rules, verb, &object.gvk).any(|rule| rule.names_it(object)));
+            || self.layers.last().is_some_and(|(_, rules)| {
+                with_verb(rules, verb, &object.gvk).any(|rule| rule.names_it(object))
+            });
         if chosen { Ok(()) } else { Err(Missing::Secret { layer: Layer::Operator }) }
     }
 
