@@ -230,7 +230,7 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
     }
 
     /// Moves what is due into line.
-    fn ripen(&mut self, now: Duration) {
+    pub fn ripen(&mut self, now: Duration) {
         while let Some(entry) = self.delayed.first_entry() {
             if entry.key().0 > now {
                 return;

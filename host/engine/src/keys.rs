@@ -105,8 +105,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    pub(crate) fn new(action: Action, object: ObjectRef) -> Self {
-        Self { action, object, sound_at: Mutex::default() }
+    pub(crate) fn new(action: Action, object: ObjectRef, sound_at: Option<String>) -> Self {
+        Self { action, object, sound_at: Mutex::new(sound_at) }
     }
 }
 

@@ -110,10 +110,19 @@ impl Shared {
         self.start.elapsed()
     }
 
-    /// Has the workers and the timer look at the queue.
+    /// Has a worker look at the queue where a key is in line, and the timer where one is due before it would ring. A
+    /// task that wakes for nothing costs more than all that most looks do.
     pub(crate) fn wake(&self) {
-        self.ready.notify_one();
-        self.timer.notify_one();
+        let (ready, sooner) = {
+            let state = self.state();
+            (state.queue.is_ready(self.now()), state.is_due_before_the_timer())
+        };
+        if ready {
+            self.ready.notify_one();
+        }
+        if sooner {
+            self.timer.notify_one();
+        }
     }
 
     /// Whether there is nothing to do right now, and nothing that happened is still to be looked at.
@@ -220,8 +229,7 @@ impl Shared {
     /// Takes events in, and wakes the workers when a timer is due, for ever.
     pub(crate) async fn take_events(self: Arc<Self>, mut events: mpsc::Receiver<CacheEvent>) {
         loop {
-            let next = self.state().queue.next_wake();
-            let due = next.map(|next| self.start + next);
+            let due = self.state().set_timer().map(|next| self.start + next);
             tokio::select! {
                 biased;
                 event = self.next_event(&mut events) => {
@@ -234,7 +242,11 @@ impl Shared {
                         return;
                     }
                 },
-                () = sleep_until(due) => self.ready.notify_one(),
+                () = sleep_until(due) => {
+                    // Into line at once: while all workers are at work the timer would ring without end.
+                    self.state().queue.ripen(self.now());
+                    self.ready.notify_one();
+                }
                 () = self.timer.notified() => {}
             }
         }
@@ -243,21 +255,24 @@ impl Shared {
     /// One worker: takes keys, for ever.
     pub(crate) async fn work(self: Arc<Self>) {
         loop {
-            let taken = {
+            let (taken, more) = {
                 let mut state = self.state();
-                let taken = state.take(self.now());
+                let now = self.now();
+                let taken = state.take(now);
                 if let Some(taken) = &taken {
                     state.works(taken);
                     self.moves.fetch_add(1, Ordering::SeqCst);
                 }
-                taken
+                (taken, state.queue.is_ready(now))
             };
             let Some(taken) = taken else {
                 self.ready.notified().await;
                 continue;
             };
             // One permit is all that a burst leaves behind: each worker wakes the next.
-            self.ready.notify_one();
+            if more {
+                self.ready.notify_one();
+            }
             let _rest = Rest(&self, taken.plugin.clone());
             worker::run(&self, taken).await;
         }

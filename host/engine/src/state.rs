@@ -55,6 +55,8 @@ pub(crate) struct State {
     pub(crate) stopping: bool,
     /// No pass is begun until this host leads.
     pub(crate) standby: bool,
+    /// When the timer rings; none where it does not.
+    pub(crate) timer: Option<Duration>,
 }
 
 /// What put a key in line, and when.
@@ -318,6 +320,18 @@ impl State {
             return;
         }
         self.queue.add_at(key, Queued { trigger, since: at }, priority, at);
+    }
+
+    /// Says when the timer is to ring next, and remembers that.
+    pub(crate) fn set_timer(&mut self) -> Option<Duration> {
+        self.timer = self.queue.next_wake();
+        self.timer
+    }
+
+    /// Whether a key is due before the timer rings, as it was set last.
+    pub(crate) fn is_due_before_the_timer(&self) -> bool {
+        let next = self.queue.next_wake();
+        next.is_some_and(|next| self.timer.is_none_or(|timer| next < timer))
     }
 
     /// Has the key wait for a kind's watch.

@@ -8,6 +8,7 @@ use evenkeel_core::admit::{Verdict, Write};
 use evenkeel_core::contract::{
     Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query,
 };
+use evenkeel_core::footprint;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::record::Trigger;
@@ -20,8 +21,23 @@ use crate::answers::{action_depth, is_secret, need_of, want_object};
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
 
-/// The object or answer that came of an action, or why it failed.
-type Outcome = Result<Option<Json>, Failure>;
+/// What came of an action, or why it failed.
+type Outcome = Result<Done, Failure>;
+
+/// What came of an action.
+#[derive(Default)]
+struct Done {
+    /// The object or answer, for the plugin.
+    answer: Option<Json>,
+    /// The revision at which the object is as the action wants it.
+    revision: Option<String>,
+}
+
+impl Done {
+    fn with(action: &Action, object: &CachedObject) -> Self {
+        Self { answer: shown(action, object), revision: Some(object.head().resource_version.clone()) }
+    }
+}
 
 impl Look<'_> {
     /// Carries out the actions of a round, and says what came of each.
@@ -112,8 +128,11 @@ impl Look<'_> {
                 Action::Apply(_) | Action::ApplyStatus(_) | Action::AddFinalizer(_) | Action::Delete(_)
             )
         });
-        let left = left.filter_map(|target| target.object()).cloned();
-        let gets = left.map(|object| Query::Get(GetQuery { object, view: vec![] }));
+        // Others write into the rest of these objects all the time, and that is no drift.
+        let gets = left.filter_map(|target| {
+            let (object, view) = (target.object()?.clone(), footprint::of(target));
+            Some(Query::Get(GetQuery { object, view }))
+        });
         let queries = gets.chain(self.prune_queries(prune));
         // What cannot be prepared is refused where it is acted upon.
         let prepared = queries.filter_map(|query| Prepared::new(query).ok()).map(Arc::new);
@@ -147,11 +166,11 @@ impl Look<'_> {
             Fate::Proceed | Fate::FailBefore(_) => done,
         };
         self.notes.did(target, verdict.as_ref(), done.as_ref().map(|_| ()));
-        let outcome = done.map_err(|failure| self.stop_at(action, failure))?;
+        let Done { answer, revision } = done.map_err(|failure| self.stop_at(action, failure))?;
         self.cured |=
             self.taken.failure.as_ref().is_some_and(|failure| failure.action.as_ref() == Some(action));
-        self.keep(target);
-        Ok(outcome)
+        self.keep(target, revision);
+        Ok(answer)
     }
 
     /// Gives an action to whoever is to do it.
@@ -160,10 +179,11 @@ impl Look<'_> {
             Action::Enqueue(enqueue) => {
                 let trigger = Trigger::Enqueued { by: self.taken.object.clone() };
                 self.shared.enqueue(self.taken.loaded.name(), &enqueue.controller, &enqueue.object, trigger);
-                Ok((None, Ok(None)))
+                Ok((None, Ok(Done::default())))
             }
             Action::External(operation) => {
-                Ok((None, self.shared.providers.perform(&self.caller(), operation).await))
+                let answer = self.shared.providers.perform(&self.caller(), operation).await;
+                Ok((None, answer.map(|answer| Done { answer, revision: None })))
             }
             Action::Create(_)
             | Action::Apply(_)
@@ -179,7 +199,7 @@ impl Look<'_> {
     /// Sends a write, unless it would change nothing or cannot succeed.
     async fn write(&mut self, target: &ActionTarget<'_>) -> Result<(Option<Verdict>, Outcome), Stop> {
         let action = target.action();
-        let Some(object) = target.object() else { return Ok((None, Ok(None))) };
+        let Some(object) = target.object() else { return Ok((None, Ok(Done::default()))) };
         let depth = action_depth(action);
         let current = if is_watched(action) {
             match self.standing(object, depth) {
@@ -198,11 +218,11 @@ impl Look<'_> {
         let outcome = match &verdict {
             Verdict::Skip(_) => {
                 self.counted.skipped += 1;
-                Ok(current.and_then(|object| shown(action, &object)))
+                Ok(current.map(|object| Done::with(action, &object)).unwrap_or_default())
             }
             Verdict::Fail(failure) => Err(failure.clone()),
             // What is not for the API server never comes here.
-            Verdict::Elsewhere => Ok(None),
+            Verdict::Elsewhere => Ok(Done::default()),
             Verdict::Send(write) => self.send(action, object, write).await,
         };
         Ok((Some(verdict), outcome))
@@ -219,7 +239,7 @@ impl Look<'_> {
         if matches!(write, Write::Apply { .. }) {
             self.shared.state().note_applier(self.taken.key, object, action);
         }
-        Ok(new.and_then(|object| shown(action, &object)))
+        Ok(new.map(|object| Done::with(action, &object)).unwrap_or_default())
     }
 
     fn strike(&self, action: &Action) -> Fate {
@@ -233,7 +253,7 @@ impl Look<'_> {
     }
 
     /// Remembers what has to stay as it was applied; a later apply of the same object replaces an earlier one.
-    fn keep(&mut self, target: &ActionTarget<'_>) {
+    fn keep(&mut self, target: &ActionTarget<'_>, revision: Option<String>) {
         let (action, Some(object)) = (target.action(), target.object()) else { return };
         if matches!(action, Action::Create(_) | Action::Apply(_)) {
             self.made.insert(object.clone());
@@ -256,7 +276,7 @@ impl Look<'_> {
             | Action::Enqueue(_)
             | Action::External(_) => return,
         }
-        self.kept.push(Kept::new(action.clone(), object.clone()));
+        self.kept.push(Kept::new(action.clone(), object.clone(), revision));
     }
 }
 
