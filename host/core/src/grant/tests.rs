@@ -54,7 +54,8 @@ fn shown(allowed: Result<(), Denial>) -> String {
 
 #[test]
 fn a_denial_names_the_line_that_is_missing() {
-    let grant = Grant::new(&manifest(&["Pod get web-*", "Secret get"]), Some(&permissions(&["Pod get"])), None);
+    let grant =
+        Grant::new(&manifest(&["Pod get web-*", "Secret get"]), Some(&permissions(&["Pod get"])), None);
     for (text, line) in [
         ("get Node n", Some("{apiVersion: v1, kind: Node, verbs: [get]}")),
         ("get Pod a/db", Some("{apiVersion: v1, kind: Pod, verbs: [get], names: [db]}")),
