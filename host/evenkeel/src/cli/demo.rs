@@ -67,7 +67,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
         host.load(guest, PluginSettings::default()).await?;
         println!("{}", heading(&format!("Kite runs as a component, {}", short(&digest))));
         let _directory = match &args.plugins {
-            Some(folder) => Some(serving::follow(&host, &runtime, folder).await?),
+            Some(folder) => Some(serving::follow(&host, &runtime, folder, None).await?),
             None => None,
         };
         let mut stage = Stage::new(&server.sandbox, Duration::from_secs(args.timeout));

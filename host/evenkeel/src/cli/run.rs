@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use evenkeel_engine::directory::FileStatus;
+use evenkeel_engine::{Host, HostOptions};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
+use super::operations::{AdminArgs, ElectionArgs, Operations};
+use super::providers::ProvidersArgs;
 use super::serving::{self, DataArgs};
 use super::{Exit, plugin};
 use crate::output::{self, Paint};
@@ -23,7 +26,9 @@ const RETRY: Duration = Duration::from_secs(5);
 #[command(after_help = "\
 Examples:
   evenkeel run --plugins plugins
-  evenkeel run --plugins plugins --context staging --install-crds")]
+  evenkeel run --plugins plugins --context staging --install-crds
+  evenkeel run --plugins plugins --providers providers.yaml
+  evenkeel run --plugins plugins --leader-elect --metrics-bind-address :8080 --health-probe-bind-address :8081")]
 pub struct RunArgs {
     /// Folder of plugins (`*.wasm`, each with an optional `.yaml` of settings).
     #[arg(long, value_name = "DIR")]
@@ -37,8 +42,17 @@ pub struct RunArgs {
     /// Apply the CustomResourceDefinitions that plugins bring along.
     #[arg(long)]
     install_crds: bool,
+    /// Passes that run at once, at most.
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    workers: usize,
+    #[command(flatten)]
+    providers: ProvidersArgs,
     #[command(flatten)]
     data: DataArgs,
+    #[command(flatten)]
+    admin: AdminArgs,
+    #[command(flatten)]
+    election: ElectionArgs,
 }
 
 pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
@@ -47,15 +61,30 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
         let config = config(&args).await?;
         let client =
             kube::Client::try_from(config.clone()).context("cannot set up a client for the cluster")?;
+        let operations = Operations::alone(&config.cluster_url).under_election(
+            &args.election,
+            client.clone(),
+            &config.default_namespace,
+        )?;
+        let providers = args.providers.make(&client)?;
+        let host = Host::start(HostOptions {
+            providers,
+            journal: args.data.journal(),
+            install_crds: args.install_crds,
+            workers: args.workers,
+            ..operations.options(client.clone())
+        })?;
+        // Before the API server is waited for: the probes say that it is.
+        let operated = operations.serve(host, &args.admin, true).await?;
         if !reached(&client, &config).await? {
+            operated.stop().await;
             return Ok(Exit::Fine);
         }
-        let host = serving::start_host(client, args.data.journal(), args.install_crds)?;
-        let directory = serving::follow(&host, &runtime, &args.plugins).await?;
+        let directory = operated.follow(&runtime, &args.plugins).await?;
         eprintln!("Running plugins of {} against {}", args.plugins.display(), config.cluster_url);
         show_files(&directory.files());
         serving::interrupted().await?;
-        serving::stop(&host).await;
+        operated.stop().await;
         Ok(Exit::Fine)
     })
 }

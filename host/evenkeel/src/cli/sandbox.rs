@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use evenkeel_engine::{Host, HostOptions};
+
+use super::operations::{AdminArgs, Operations};
 use super::serving::{self, DataArgs, Server};
 use super::{Exit, plugin};
 use crate::output::{self, Format};
@@ -31,15 +34,24 @@ pub struct SandboxArgs {
     output: Format,
     #[command(flatten)]
     data: DataArgs,
+    #[command(flatten)]
+    admin: AdminArgs,
 }
 
 pub fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     let runtime = Arc::new(plugin::runtime()?);
     plugin::block_on(async {
         let server = Server::start(&args.data.data_dir, args.port, &args.stand_ins).await?;
-        let host = serving::start_host(server.client(), args.data.journal(), true)?;
+        let url = format!("https://{}", server.listening.address).parse()?;
+        let operations = Operations::alone(&url);
+        let host = Host::start(HostOptions {
+            journal: args.data.journal(),
+            install_crds: true,
+            ..operations.options(server.client())
+        })?;
+        let operated = operations.serve(host, &args.admin, args.plugins.is_some()).await?;
         let directory = match &args.plugins {
-            Some(folder) => Some(serving::follow(&host, &runtime, folder).await?),
+            Some(folder) => Some(operated.follow(&runtime, folder).await?),
             None => None,
         };
         let files = directory.as_ref().map(|directory| directory.files()).unwrap_or_default();
@@ -55,7 +67,7 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
             }
         }
         serving::interrupted().await?;
-        serving::stop(&host).await;
+        operated.stop().await;
         Ok(Exit::Fine)
     })
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use evenkeel_admin::metrics::Metrics;
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::directory::{Directory, Loader, LoaderError};
 use evenkeel_engine::journal::{FileOptions, JournalOptions};
@@ -12,9 +13,10 @@ use evenkeel_engine::{Host, HostOptions};
 use evenkeel_runtime::Runtime;
 use evenkeel_sandbox::standins::{self, Running, Stages};
 use evenkeel_sandbox::{ListenOptions, Listening, Sandbox, SandboxOptions};
+use tokio::time::Instant;
 
 /// How long passes under way may take when the host stops.
-const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// Where a host keeps what must outlive it.
 #[derive(Clone, Debug, clap::Args)]
@@ -80,18 +82,29 @@ pub fn start_host(client: kube::Client, journal: JournalOptions, install_crds: b
 }
 
 /// Loads the plugins of a folder and follows its changes.
-pub async fn follow(host: &Host, runtime: &Arc<Runtime>, folder: &Path) -> anyhow::Result<Directory> {
-    let directory = Directory::open(host.clone(), loader(runtime), folder).await?;
+///
+/// How long each took to load is counted, where metrics are given.
+pub async fn follow(
+    host: &Host,
+    runtime: &Arc<Runtime>,
+    folder: &Path,
+    metrics: Option<Arc<Metrics>>,
+) -> anyhow::Result<Directory> {
+    let directory = Directory::open(host.clone(), loader(runtime, metrics), folder).await?;
     Ok(directory)
 }
 
 /// Makes plugins of components, by the runtime.
-fn loader(runtime: &Arc<Runtime>) -> Arc<dyn Loader> {
+fn loader(runtime: &Arc<Runtime>, metrics: Option<Arc<Metrics>>) -> Arc<dyn Loader> {
     let runtime = Arc::clone(runtime);
     Arc::new(move |wasm: Vec<u8>| {
-        let runtime = Arc::clone(&runtime);
+        let (runtime, metrics) = (Arc::clone(&runtime), metrics.clone());
         async move {
+            let began = Instant::now();
             let plugin = runtime.load(&wasm).await.map_err(|error| Box::new(error) as LoaderError)?;
+            if let Some(metrics) = metrics {
+                metrics.compiled(&plugin.manifest().name, began.elapsed());
+            }
             Ok(plugin as Arc<dyn Guest>)
         }
     })
@@ -109,7 +122,12 @@ pub async fn interrupted() -> anyhow::Result<()> {
 
 /// Lets passes under way finish, and stops.
 pub async fn stop(host: &Host) {
-    if !host.shutdown(GRACE).await {
+    warn_unless(host.shutdown(GRACE).await);
+}
+
+/// Says so where passes were cut off.
+pub fn warn_unless(finished: bool) {
+    if !finished {
         tracing::warn!(seconds = GRACE.as_secs(), "some passes did not finish in time");
     }
 }
