@@ -98,7 +98,7 @@ async fn what_comes_under_the_primarys_control_later_is_pruned_without_a_plugin_
 }
 
 #[tokio::test(start_paused = true)]
-async fn pruning_without_a_plugin_call_needs_fresh_evidence_too() {
+async fn pruning_what_came_later_needs_fresh_evidence_too() {
     let plugin = Native::new("demo")
         .controller("family", widget_kind(), |call| {
             let Some(primary) = call.primary() else { return done(vec![]) };
