@@ -47,7 +47,9 @@ impl OfSecret {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
         let secret = match secrets.get_opt(name).await {
             Ok(secret) => secret.ok_or_else(|| missing("is not there"))?,
-            Err(kube::Error::Api(status)) if status.code == 403 => return Err(missing("may not be read by the host")),
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                return Err(missing("may not be read by the host"));
+            }
             Err(_) => return Err(missing("cannot be read")),
         };
         let value = |key: &str| {
