@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 /// Longest that a script may run on one server.
-const SCRIPT_MAX: Duration = Duration::from_secs(120);
+const SCRIPT_MAX: Duration = Duration::from_secs(300);
 
 /// What must differ in printed text, and what it is replaced by; in this order.
 static MASKS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
