@@ -1,8 +1,9 @@
 //! Every scenario of every plugin, on the plugin as a component.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use evenkeel::build::build_plugin;
@@ -15,42 +16,65 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout is there")
 }
 
-/// Kite as a component, built and compiled once for all tests.
-pub fn kite() -> Arc<dyn Guest> {
-    static KITE: OnceLock<(Runtime, Arc<dyn Guest>)> = OnceLock::new();
-    let (_, guest) = KITE.get_or_init(|| {
-        let built = build_plugin(&root().join("plugins/kite"), false, &mut |step| eprintln!("build: {step}"))
-            .expect("Kite builds");
+/// What is tested of a plugin.
+struct Tested {
+    /// Its folder below `plugins`.
+    name: &'static str,
+    /// The last number of its specification's scenarios; each has its file.
+    numbers: u32,
+    /// Numbers that are laws over generated inputs, not stories: the plugin tests them as properties.
+    laws: &'static [u32],
+}
+
+/// A plugin joins with a line.
+const PLUGINS: &[Tested] = &[
+    Tested { name: "capv-machine", numbers: 90, laws: &[] },
+    Tested { name: "kite", numbers: 131, laws: &[127, 128, 130] },
+    Tested { name: "machine-class", numbers: 66, laws: &[] },
+];
+
+/// A plugin as a component, built and compiled once for all tests.
+fn component(name: &'static str) -> Arc<dyn Guest> {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    static LOADED: Mutex<BTreeMap<&'static str, Arc<dyn Guest>>> = Mutex::new(BTreeMap::new());
+    let runtime = RUNTIME.get_or_init(|| Runtime::new(RuntimeOptions::default()).expect("a runtime"));
+    let mut loaded = LOADED.lock().expect("no plugin failed to load");
+    let guest = loaded.entry(name).or_insert_with(|| {
+        let folder = root().join("plugins").join(name);
+        let built = build_plugin(&folder, false, &mut |step| eprintln!("build: {step}")).expect("it builds");
         let wasm = fs::read(&built.component).expect("a component");
-        let runtime = Runtime::new(RuntimeOptions::default()).expect("a runtime");
         let blocking = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("tokio");
-        let plugin = blocking.block_on(runtime.load(&wasm)).expect("Kite loads");
-        (runtime, plugin as Arc<dyn Guest>)
+        blocking.block_on(runtime.load(&wasm)).expect("it loads")
     });
     Arc::clone(guest)
 }
 
-#[test]
-fn every_scenario_of_kite_holds() {
-    let guest = kite();
-    let files = file::discover(&[root().join("plugins/kite/scenarios")]).expect("scenario files");
-    assert!(files.len() >= 120, "the specification numbers 131 scenarios; here are {} files", files.len());
-    let outcomes: Vec<_> = files.iter().map(|path| run::run_file(path, &guest)).collect();
-    let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.passed()).cloned().collect();
-    assert!(failed.is_empty(), "\n{}", report::human(&failed, Duration::ZERO, Colour::Never));
+fn files_of(plugin: &Tested) -> Vec<PathBuf> {
+    file::discover(&[root().join("plugins").join(plugin.name).join("scenarios")]).expect("scenario files")
 }
 
 #[test]
-fn each_number_of_the_specification_has_its_file() {
-    let named: Vec<String> = fs::read_dir(root().join("plugins/kite/scenarios"))
-        .expect("scenario files")
-        .map(|entry| entry.expect("a readable entry").file_name().to_string_lossy().into_owned())
-        .collect();
-    // These three are laws over generated inputs, not stories: plugins/kite tests them as properties.
-    let laws = [127, 128, 130];
-    let missing: Vec<u32> = (1..=131)
-        .filter(|number| !laws.contains(number))
-        .filter(|number| !named.iter().any(|name| name.starts_with(&format!("{number:03}"))))
-        .collect();
-    assert!(missing.is_empty(), "no scenario file for {missing:?}");
+fn every_scenario_of_every_plugin_holds() {
+    for plugin in PLUGINS {
+        let (guest, files) = (component(plugin.name), files_of(plugin));
+        assert!(!files.is_empty(), "{}", plugin.name);
+        let outcomes: Vec<_> = files.iter().map(|path| run::run_file(path, &guest)).collect();
+        let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.passed()).cloned().collect();
+        assert!(failed.is_empty(), "\n{}", report::human(&failed, Duration::ZERO, Colour::Never));
+    }
+}
+
+#[test]
+fn each_number_of_a_specification_has_its_file() {
+    for plugin in PLUGINS {
+        let named: Vec<String> = files_of(plugin)
+            .iter()
+            .map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned())
+            .collect();
+        let missing: Vec<u32> = (1..=plugin.numbers)
+            .filter(|number| !plugin.laws.contains(number))
+            .filter(|number| !named.iter().any(|name| name.starts_with(&format!("{number:03}"))))
+            .collect();
+        assert!(missing.is_empty(), "{}: no scenario file for {missing:?}", plugin.name);
+    }
 }
