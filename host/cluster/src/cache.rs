@@ -159,16 +159,9 @@ impl KindCache {
     /// The depth of each watch that covers a part, and whether its first list is in. There may be thousands of watches
     /// of single objects, so only the few that can cover it are looked for.
     fn parts(&self, scope: &Scope) -> impl Iterator<Item = (Depth, bool)> {
-        let wider = match scope {
-            Scope::All => vec![Scope::All],
-            Scope::Namespace(_) => vec![Scope::All, scope.clone()],
-            Scope::Object(object) => {
-                let namespace = object.namespace.clone().map(Scope::Namespace);
-                [Some(Scope::All), namespace, Some(scope.clone())].into_iter().flatten().collect()
-            }
-        };
         let depths = |scope: Scope| [Depth::Metadata, Depth::Whole].map(|depth| (scope.clone(), depth));
-        wider
+        scope
+            .covering()
             .into_iter()
             .flat_map(depths)
             .filter_map(|part| self.coverage.get(&part).map(|synced| (part.1, *synced)))

@@ -29,6 +29,18 @@ impl Scope {
         }
     }
 
+    /// Every scope that covers this one, the widest first.
+    pub(crate) fn covering(&self) -> Vec<Scope> {
+        match self {
+            Scope::All => vec![Scope::All],
+            Scope::Namespace(_) => vec![Scope::All, self.clone()],
+            Scope::Object(object) => {
+                let namespace = object.namespace.clone().map(Scope::Namespace);
+                [Some(Scope::All), namespace, Some(self.clone())].into_iter().flatten().collect()
+            }
+        }
+    }
+
     /// Whether the object at this place is in the scope.
     pub(crate) fn contains(&self, place: &Place) -> bool {
         match self {

@@ -50,6 +50,18 @@ pub(crate) struct Handle {
 
 type Watches = BTreeMap<Gvk, BTreeMap<(Scope, Depth), Handle>>;
 
+/// A watch that covers a part. There may be thousands of single objects, so only those that can are looked for.
+fn covering<'w>(
+    of_kind: &'w BTreeMap<(Scope, Depth), Handle>,
+    scope: &Scope,
+    depth: Depth,
+) -> Option<&'w Handle> {
+    let depths = [Depth::Metadata, Depth::Whole].into_iter().filter(|has| *has >= depth);
+    let mut parts =
+        scope.covering().into_iter().flat_map(|has| depths.clone().map(move |depth| (has.clone(), depth)));
+    parts.find_map(|part| of_kind.get(&part))
+}
+
 pub(crate) struct Shared {
     pub(crate) rest: Rest,
     pub(crate) discovery: Discovery,
@@ -149,7 +161,7 @@ impl Shared {
     pub(crate) fn want(self: &Arc<Self>, gvk: &Gvk, scope: Scope, depth: Depth, optional: bool) -> bool {
         let mut watches = lock(&self.watches);
         let of_kind = watches.entry(gvk.clone()).or_default();
-        if of_kind.keys().any(|(has, has_depth)| has.covers(&scope) && *has_depth >= depth) {
+        if covering(of_kind, &scope, depth).is_some() {
             return false;
         }
         write(&self.kind(gvk)).cover(&scope, depth);
@@ -162,9 +174,24 @@ impl Shared {
 
     /// Ends the watches that a wider one has made needless.
     pub(crate) fn supersede(&self, gvk: &Gvk, scope: &Scope, depth: Depth) {
+        if matches!(scope, Scope::Object(_)) {
+            // Nothing is narrower than one object, and only less of it is less.
+            if depth > Depth::Metadata {
+                self.end_watch(gvk, (scope.clone(), Depth::Metadata));
+            }
+            return;
+        }
         self.end_watches(|of, (has, has_depth)| {
             of == gvk && (has != scope || *has_depth != depth) && scope.covers(has) && depth >= *has_depth
         });
+    }
+
+    fn end_watch(&self, gvk: &Gvk, part: (Scope, Depth)) {
+        let mut watches = lock(&self.watches);
+        if let Some(handle) = watches.get_mut(gvk).and_then(|of_kind| of_kind.remove(&part)) {
+            handle.task.abort();
+            write(&self.kind(gvk)).uncover(&part.0, part.1);
+        }
     }
 
     /// Ends watches and drops what only they covered.
@@ -208,8 +235,7 @@ impl Shared {
     /// Why a part that is watched is not in sync, if its watch knows.
     pub(crate) fn trouble(&self, gvk: &Gvk, scope: &Scope, depth: Depth) -> Option<Failure> {
         let watches = lock(&self.watches);
-        let mut parts = watches.get(gvk)?.iter();
-        let (_, handle) = parts.find(|((has, has_depth), _)| has.covers(scope) && *has_depth >= depth)?;
+        let handle = covering(watches.get(gvk)?, scope, depth)?;
         lock(&handle.report).trouble.clone()
     }
 
