@@ -1,6 +1,7 @@
 //! Processes of our own: memory is measured where nothing else was.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, bail};
@@ -16,10 +17,14 @@ const FIGURES: &str = "figures:";
 /// What a part found out, in an order that its caller knows.
 pub type Figures = Vec<f64>;
 
+/// The variable that names the folder of compiled components, which all processes of a run share.
+pub const COMPILED: &str = "EVENKEEL_BENCH_COMPILED";
+
 /// Runs a benchmark in a process of its own; tells whether it held.
-pub fn benchmark(name: &str, scale: &str) -> bool {
+pub fn benchmark(name: &str, scale: &str, compiled: &Path) -> bool {
     let status = std::env::current_exe().and_then(|program| {
-        Command::new(program).args([BENCHMARK, name, scale]).stdin(Stdio::null()).status()
+        let mut command = Command::new(program);
+        command.args([BENCHMARK, name, scale]).env(COMPILED, compiled).stdin(Stdio::null()).status()
     });
     match status {
         Ok(status) => status.success(),

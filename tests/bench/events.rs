@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 
 pub fn run(scale: Scale) -> anyhow::Result<()> {
     let users = scale.pick(200, 5_000);
-    let runtime = runtime(None)?;
+    let runtime = runtime()?;
     let guest = kite(&runtime)?;
     multi()?.block_on(async {
         let sandbox = sandbox(&*guest, platform().into_iter().chain((0..users).map(user)))?;

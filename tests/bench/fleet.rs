@@ -43,7 +43,7 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
 /// A fleet in this process: seconds of processor time until it is there, and bytes of memory at the peak.
 pub fn part(arguments: &[String]) -> anyhow::Result<Figures> {
     let (users, machines) = (number(arguments, 0)?, number(arguments, 1)?);
-    let runtime = runtime(None)?;
+    let runtime = runtime()?;
     let guest = kite(&runtime)?;
     multi()?.block_on(async {
         let sandbox = sandbox(&*guest, platform())?;

@@ -77,12 +77,19 @@ fn all(arguments: &[String]) -> ExitCode {
     // Cargo says so where it benches, and does not where it tests.
     let scale = if arguments.iter().any(|one| one == "--bench") { "full" } else { "small" };
     let wanted: Vec<_> = arguments.iter().filter(|one| !one.starts_with('-')).collect();
+    let compiled = match tempfile::tempdir() {
+        Ok(folder) => folder,
+        Err(cause) => {
+            eprintln!("no folder for compiled components: {cause}");
+            return ExitCode::FAILURE;
+        }
+    };
     let mut broken = Vec::new();
     for (name, _) in ALL {
         if !wanted.is_empty() && !wanted.iter().any(|one| *one == name) {
             continue;
         }
-        if !child::benchmark(name, scale) {
+        if !child::benchmark(name, scale, &compiled.path().join("compiled")) {
             broken.push(name);
         }
     }

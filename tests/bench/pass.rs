@@ -21,7 +21,7 @@ const BYTES_IN: usize = 3_000;
 
 pub fn run(scale: Scale) -> anyhow::Result<()> {
     let runs = scale.pick(200, 10_000);
-    let runtime = runtime(None)?;
+    let runtime = runtime()?;
     let guest = kite(&runtime)?;
     let request = request(&guest)?;
     let tokio = multi()?;

@@ -1,24 +1,19 @@
 //! Memory of loaded plugins, each of a component of its own.
 
-use anyhow::Context;
-
 use crate::Scale;
 use crate::child::{self, Figures, number};
 use crate::measure::{Memory, mib};
 use crate::product::{kite_wasm, multi, runtime, variant};
 
 pub fn run(scale: Scale) -> anyhow::Result<()> {
-    let most = scale.pick(3, 100);
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().to_str().context("a folder whose name is text")?;
-    // Compiled in another process, so that this one only loads.
+    let most = scale.pick(2, 100);
+    // Compiled in another process, so that the one that is measured only loads.
     let wasm = kite_wasm()?;
-    let compiling = runtime(Some(folder.path().to_owned()))?;
-    let tokio = multi()?;
+    let (compiling, tokio) = (runtime()?, multi()?);
     for at in 0..most {
         tokio.block_on(compiling.load(&variant(&wasm, at)))?;
     }
-    let figures = child::part("plugins", &[path, &most.to_string()])?;
+    let figures = child::part("plugins", &[&most.to_string()])?;
     let [resident, private] = figures[..] else { anyhow::bail!("other figures: {figures:?}") };
     println!(
         "  {resident:.0} KiB a plugin, {private:.0} of them private (the component has {} KiB)",
@@ -27,13 +22,11 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads so many plugins from a folder of compiled ones: KiB a plugin after the first, resident and private.
+/// Loads so many plugins that are compiled already: KiB a plugin after the first, resident and private.
 pub fn part(arguments: &[String]) -> anyhow::Result<Figures> {
-    let folder = arguments.first().context("a folder")?;
-    let most = number(arguments, 1)?;
+    let most = number(arguments, 0)?;
     let wasm = kite_wasm()?;
-    let runtime = runtime(Some(folder.into()))?;
-    let tokio = multi()?;
+    let (runtime, tokio) = (runtime()?, multi()?);
     let mut loaded = Vec::new();
     let mut first = Memory::default();
     println!("    no plugin: {} resident", mib(Memory::now().resident));
@@ -43,7 +36,7 @@ pub fn part(arguments: &[String]) -> anyhow::Result<Figures> {
         if at == 0 {
             first = now;
         }
-        if [1, 3, 10, 100].contains(&loaded.len()) {
+        if [1, 2, 10, 100].contains(&loaded.len()) {
             let count = loaded.len();
             println!("    {count:>3}: {} resident, {} of them private", mib(now.resident), mib(now.private));
         }

@@ -12,6 +12,7 @@ use evenkeel_runtime::{Compiler, Runtime, RuntimeOptions};
 use evenkeel_sandbox::{Sandbox, SandboxOptions, standins};
 use serde_json::Value;
 
+use crate::child::COMPILED;
 use crate::measure::now;
 
 /// Kite's component.
@@ -36,9 +37,10 @@ pub fn variant(wasm: &[u8], number: usize) -> Vec<u8> {
 }
 
 /// A runtime as the command line has it: compiled code is kept in a folder, and a child process compiles.
-pub fn runtime(cache_dir: Option<PathBuf>) -> anyhow::Result<Runtime> {
+pub fn runtime() -> anyhow::Result<Runtime> {
     let exe = std::env::current_exe().context("this program's own file")?;
     let compiler = Compiler::ChildProcess { exe };
+    let cache_dir = std::env::var_os(COMPILED).map(PathBuf::from);
     Ok(Runtime::new(RuntimeOptions { cache_dir, compiler, ..RuntimeOptions::default() })?)
 }
 

@@ -23,9 +23,9 @@ const EVENTS_A_SECOND: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub fn run(scale: Scale) -> anyhow::Result<()> {
-    let (users, swaps) = (scale.pick(40, 200), scale.pick(3, 20));
+    let (users, swaps) = (scale.pick(40, 200), scale.pick(1, 20));
     let folder = tempfile::tempdir()?;
-    let runtime = Arc::new(runtime(None)?);
+    let runtime = Arc::new(runtime()?);
     let wasm = kite_wasm()?;
     multi()?.block_on(async {
         let guest = compile_all(&runtime, &wasm, swaps).await?;

@@ -63,6 +63,21 @@ async fn an_object_that_somebody_deleted_is_applied_again_without_a_plugin_call(
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_others_write_beside_what_was_applied_wakes_nobody() {
+    let plugin = blind(false).build();
+    let world = settled(&plugin).await;
+    let before = world.controller("apply");
+    for beside in [json!({"binaryData": {"other": "AAAA"}}), json!({"metadata": {"labels": {"other": "x"}}})]
+    {
+        world.merge(&config_map("target"), beside).await;
+        world.settle().await;
+    }
+    let after = world.controller("apply");
+    assert_eq!((after.elided, after.calls), (before.elided, before.calls));
+    assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_field_that_is_not_ours_is_no_drift() {
     let plugin = blind(false).build();
     let world = settled(&plugin).await;
