@@ -135,7 +135,7 @@ impl Fleet {
     fn tell_writes_and_memory(&self) {
         let Writes { count, refused, repeated, .. } = &self.writes;
         println!(
-            "    {count} writes, {:.2} for each object or status; {refused} refused, {} repeat the one before (goal: 0)",
+            "    {count} writes, {:.2} for each object or status; {refused} refused, {} repeat the one before",
             *count as f64 / self.writes.places().max(1) as f64,
             repeated.len()
         );
