@@ -5,8 +5,10 @@
 
 pub mod changes;
 pub mod config;
+pub mod device;
 pub mod machine;
 pub mod provider;
+pub mod traffic;
 pub mod twins;
 pub mod vsphere;
 
