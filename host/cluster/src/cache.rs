@@ -124,6 +124,7 @@ impl KindCache {
             Scope::Namespace(namespace) => {
                 self.in_namespace(Some(namespace)).map(|(place, _)| place.clone()).collect()
             }
+            Scope::Named(_) => self.objects.keys().filter(|place| scope.contains(place)).cloned().collect(),
             Scope::Object(object) => vec![Place::of(object)],
         };
         for place in places {
@@ -156,15 +157,9 @@ impl KindCache {
         deep_enough.any(|has| self.coverage.get(&(Scope::All, has)) == Some(&true))
     }
 
-    /// The depth of each watch that covers a part, and whether its first list is in. There may be thousands of watches
-    /// of single objects, so only the few that can cover it are looked for.
+    /// The depth of each watch that covers a part, and whether its first list is in.
     fn parts(&self, scope: &Scope) -> impl Iterator<Item = (Depth, bool)> {
-        let depths = |scope: Scope| [Depth::Metadata, Depth::Whole].map(|depth| (scope.clone(), depth));
-        scope
-            .covering()
-            .into_iter()
-            .flat_map(depths)
-            .filter_map(|part| self.coverage.get(&part).map(|synced| (part.1, *synced)))
+        scope.covering(&self.coverage).map(|(depth, synced)| (depth, *synced))
     }
 
     /// The API server serves the kind. Returns whether that is new.

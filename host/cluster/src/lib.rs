@@ -40,7 +40,7 @@ pub use self::failure::WriteError;
 pub use self::fence::Fence;
 pub use self::health::{ClusterHealth, ClusterStats, WatchHealth};
 pub use self::rest::{RequestObserver, RequestReport, RestError, Status, StatusCause, StatusDetails};
-pub use self::scope::{Depth, Need, Scope};
+pub use self::scope::{Depth, Names, Need, Scope};
 pub use self::shared::CacheEvent;
 pub use self::watch::WatchState;
 

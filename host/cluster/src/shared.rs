@@ -50,16 +50,13 @@ pub(crate) struct Handle {
 
 type Watches = BTreeMap<Gvk, BTreeMap<(Scope, Depth), Handle>>;
 
-/// A watch that covers a part. There may be thousands of single objects, so only those that can are looked for.
+/// A watch that covers a part.
 fn covering<'w>(
     of_kind: &'w BTreeMap<(Scope, Depth), Handle>,
     scope: &Scope,
     depth: Depth,
 ) -> Option<&'w Handle> {
-    let depths = [Depth::Metadata, Depth::Whole].into_iter().filter(|has| *has >= depth);
-    let mut parts =
-        scope.covering().into_iter().flat_map(|has| depths.clone().map(move |depth| (has.clone(), depth)));
-    parts.find_map(|part| of_kind.get(&part))
+    scope.covering(of_kind).find(|(has, _)| *has >= depth).map(|(_, handle)| handle)
 }
 
 pub(crate) struct Shared {

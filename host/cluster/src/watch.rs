@@ -152,6 +152,7 @@ impl Watch {
                 let namespace = match &self.scope {
                     Scope::All => None,
                     Scope::Namespace(namespace) => Some(&**namespace),
+                    Scope::Named(names) => names.namespace.as_deref(),
                     Scope::Object(object) => object.namespace.as_deref(),
                 };
                 let path = resource_path(&self.gvk, &plural, namespace.filter(|_| namespaced), None, None);
@@ -235,9 +236,22 @@ impl Watch {
 
     fn call(&self, verb: &'static str, path: &str, accept: &'static str) -> Call {
         let call = Call::read(verb, path.to_owned(), accept);
+        let name = match &self.scope {
+            Scope::Object(object) => Some(&*object.name),
+            Scope::Named(names) => names.only(),
+            Scope::All | Scope::Namespace(_) => None,
+        };
+        match name {
+            Some(name) => call.with("fieldSelector", format!("metadata.name={name}")),
+            None => call,
+        }
+    }
+
+    /// Whether an object is one of those that the watch is of: the API server knows no patterns of names.
+    fn is_of(&self, object: &CachedObject) -> bool {
         match &self.scope {
-            Scope::Object(object) => call.with("fieldSelector", format!("metadata.name={}", object.name)),
-            Scope::All | Scope::Namespace(_) => call,
+            Scope::Named(names) => names.contains(object.head().namespace.as_deref(), &object.head().name),
+            Scope::All | Scope::Namespace(_) | Scope::Object(_) => true,
         }
     }
 

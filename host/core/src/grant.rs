@@ -259,10 +259,38 @@ impl Grant {
     }
 
     /// Whether it may list a kind, so that a watch of all its objects may be kept. A kind that it may only get is
-    /// watched object by object.
+    /// watched object by object, one that it may list by names as [`Grant::listed_names`] says.
     pub fn may_list(&self, gvk: &Gvk) -> bool {
         let namespace = self.namespaces.as_ref().and_then(|names| names.first()).map(Glob::as_str);
         self.allows_list(gvk, namespace).is_ok()
+    }
+
+    /// The names that one watch may be of which covers this object: a permission to list some names. It is just the
+    /// object's own name where somebody gives that, else every pattern of that permission. None where its kind may
+    /// not be listed even so; Secrets never are.
+    pub fn listed_names(&self, object: &ObjectRef) -> Option<Vec<Glob>> {
+        let ObjectRef { gvk, namespace, name } = object;
+        if is_secret(gvk) || self.in_namespace(gvk, namespace.as_deref(), name).is_err() {
+            return None;
+        }
+        let mut patterns = None;
+        for (_, rules) in &self.layers {
+            let allowed: Vec<_> = with_verb(rules, Verb::List, gvk).collect();
+            let globs = || allowed.iter().flat_map(|rule| &rule.names);
+            if let Some(own) = globs().find(|glob| glob.is_literal() && *glob.as_str() == **name) {
+                patterns = Some(vec![own.clone()]);
+            } else if allowed.iter().any(|rule| rule.names.is_empty()) {
+                continue;
+            } else if globs().any(|glob| glob.matches(name)) {
+                patterns.get_or_insert_with(|| globs().filter(|glob| !glob.is_literal()).cloned().collect());
+            } else {
+                return None;
+            }
+        }
+        let mut patterns: Vec<Glob> = patterns?;
+        patterns.sort_unstable();
+        patterns.dedup();
+        Some(patterns)
     }
 
     /// The only namespaces that it may look into, as globs; none for the whole cluster.

@@ -1,6 +1,7 @@
 //! What may be a name, and globs of names.
 
 use std::fmt;
+use std::str::Chars;
 
 use crate::contract::Gvk;
 use crate::limits::{KIND_BYTES_MAX, LABEL_BYTES_MAX, OBJECT_NAME_BYTES_MAX};
@@ -186,7 +187,7 @@ fn label_characters(text: &str) -> Result<(), NameError> {
 }
 
 /// A pattern of names: `*` stands for any characters, `?` for one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Glob(Box<str>);
 
 impl Glob {
@@ -205,33 +206,35 @@ impl Glob {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
     }
 
+    /// Whether it stands for one name only: its own text.
+    pub fn is_literal(&self) -> bool {
+        !self.0.contains(['*', '?'])
+    }
+
     /// Whether it stands for this name.
     pub fn matches(&self, name: &str) -> bool {
         // Linear but for the last star, to which it goes back: no pattern makes it explode.
-        let (pattern, name): (Vec<char>, Vec<char>) = (self.0.chars().collect(), name.chars().collect());
-        let (mut p, mut n) = (0, 0);
-        let mut star: Option<(usize, usize)> = None;
-        while let Some(&c) = name.get(n) {
-            match pattern.get(p) {
+        let (mut pattern, mut rest) = (self.0.chars(), name.chars());
+        let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
+        loop {
+            let (mut after, mut left) = (pattern.clone(), rest.clone());
+            let Some(c) = left.next() else { break };
+            match after.next() {
                 Some('*') => {
-                    star = Some((p, n));
-                    p += 1;
+                    star = Some((after.clone(), rest.clone()));
+                    pattern = after;
                 }
-                Some(&wanted) if wanted == '?' || wanted == c => {
-                    p += 1;
-                    n += 1;
-                }
-                _ => match star {
-                    Some((at, taken)) => {
-                        star = Some((at, taken + 1));
-                        p = at + 1;
-                        n = taken + 1;
+                Some(wanted) if wanted == '?' || wanted == c => (pattern, rest) = (after, left),
+                _ => match &mut star {
+                    Some((behind, taken)) => {
+                        taken.next();
+                        (pattern, rest) = (behind.clone(), taken.clone());
                     }
                     None => return false,
                 },
             }
         }
-        pattern.iter().skip(p).all(|rest| *rest == '*')
+        pattern.all(|rest| rest == '*')
     }
 }
 
@@ -301,6 +304,9 @@ mod tests {
         }
         assert!(
             Glob::new("*").is_anything() && !Glob::new("a*").is_anything() && !Glob::new("").is_anything()
+        );
+        assert!(
+            Glob::new("a").is_literal() && !Glob::new("a*").is_literal() && !Glob::new("a?").is_literal()
         );
     }
 }

@@ -1,9 +1,10 @@
 //! Answers to queries from the caches, and whether they are there to be given.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Cluster, Depth, ListLookup, Lookup, Need, Scope};
-use evenkeel_core::contract::{Action, Answer, Controller, Failure, Gvk, Json, ObjectRef, Query};
+use evenkeel_cluster::{Cluster, Depth, ListLookup, Lookup, Names, Need, Scope};
+use evenkeel_core::contract::{Action, Answer, Controller, Failure, Gvk, Json, ObjectRef, Permission, Query};
 use evenkeel_core::grant::Grant;
 use evenkeel_core::memo::AnswerHash;
 use evenkeel_core::object::CachedObject;
@@ -113,19 +114,33 @@ pub(crate) fn is_secret(gvk: &Gvk) -> bool {
     gvk.group.is_empty() && &*gvk.kind == "Secret"
 }
 
-/// The scope to watch for what needs at least `need`: one watch a kind, or a namespace, where the grant lets us list.
+/// The scope to watch for what needs at least `need`: one watch a kind, or a namespace, where the grant lets us list,
+/// and one of some names where it lets us list those.
 fn widest(grant: &Grant, gvk: &Gvk, need: &Scope) -> Scope {
     if !grant.may_list(gvk) {
-        return need.clone();
+        return of_names(grant, need).unwrap_or_else(|| need.clone());
     }
     let by_name = names(grant).is_some();
     match need {
         Scope::Object(ObjectRef { namespace: Some(namespace), .. }) if by_name => {
             Scope::Namespace(Arc::clone(namespace))
         }
-        Scope::All | Scope::Namespace(_) | Scope::Object(_) if by_name => need.clone(),
-        Scope::All | Scope::Namespace(_) | Scope::Object(_) => Scope::All,
+        _ if by_name => need.clone(),
+        _ => Scope::All,
     }
+}
+
+/// One watch of all objects that have such a name, as far as the grant lets us look.
+fn of_names(grant: &Grant, need: &Scope) -> Option<Scope> {
+    let Scope::Object(object) = need else { return None };
+    let globs = grant.listed_names(object)?.into();
+    let namespace = match (grant.namespaces(), names(grant)) {
+        (None, _) => None,
+        (Some(_), Some(_)) => Some(object.namespace.clone()?),
+        // Which namespaces there are is not known.
+        (Some(_), None) => return None,
+    };
+    Some(Scope::Named(Names { namespace, globs }))
 }
 
 /// What of a controller's primaries is watched.
@@ -134,6 +149,19 @@ pub(crate) fn primary_scopes(grant: &Grant) -> Vec<Scope> {
         Some(names) => names.into_iter().map(|name| Scope::Namespace(name.into())).collect(),
         None => vec![Scope::All],
     }
+}
+
+/// What of a permission's objects can be watched before any of them is asked for.
+pub(crate) fn standing_scopes(grant: &Grant, permission: &Permission) -> Vec<Scope> {
+    let gvk = &permission.gvk;
+    if grant.may_list(gvk) {
+        return primary_scopes(grant);
+    }
+    // A pattern fits itself.
+    let object = |name: &String| Scope::Object(ObjectRef::new(gvk.clone(), None, name));
+    let scopes: BTreeSet<Scope> =
+        permission.names.iter().filter_map(|name| of_names(grant, &object(name))).collect();
+    scopes.into_iter().collect()
 }
 
 /// The namespaces of a grant, where it gives their very names.

@@ -99,6 +99,7 @@ fn in_scope(scope: &Scope, object: &ObjectRef) -> bool {
     match scope {
         Scope::All => true,
         Scope::Namespace(namespace) => object.namespace.as_ref() == Some(namespace),
+        Scope::Named(names) => names.contains(object.namespace.as_deref(), &object.name),
         Scope::Object(one) => one == object,
     }
 }
@@ -151,7 +152,7 @@ impl Shared {
         for scope in primary_scopes(&loaded.grant) {
             let namespace = match scope {
                 Scope::Namespace(namespace) => Some(namespace),
-                Scope::All | Scope::Object(_) => None,
+                Scope::All | Scope::Named(_) | Scope::Object(_) => None,
             };
             let query = ListQuery {
                 gvk: plan.spec.primary.clone(),

@@ -6,7 +6,7 @@
 use evenkeel_cluster::Depth;
 use evenkeel_core::contract::Verb;
 
-use crate::answers::primary_scopes;
+use crate::answers::standing_scopes;
 use crate::crds;
 use crate::host::Host;
 use crate::plugin::Loaded;
@@ -58,10 +58,10 @@ impl Shared {
         if !self.state().standby {
             return;
         }
-        let listed = |verb: &Verb| matches!(verb, Verb::Get | Verb::List);
+        let read = |verb: &Verb| matches!(verb, Verb::Get | Verb::List);
         for permission in &plugin.guest.manifest().permissions {
-            if permission.verbs.iter().any(listed) && plugin.grant.may_list(&permission.gvk) {
-                for scope in primary_scopes(&plugin.grant) {
+            if permission.verbs.iter().any(read) {
+                for scope in standing_scopes(&plugin.grant, permission) {
                     self.cluster.want(&permission.gvk, scope, Depth::Whole);
                 }
             }

@@ -124,7 +124,7 @@ impl<K> PermissionBuilder<K> {
         self.verb(Verb::Get)
     }
 
-    /// To ask for many.
+    /// To ask for many. With names it allows no list, but one watch of all that have such a name.
     pub fn list(self) -> Self {
         self.verb(Verb::List)
     }

@@ -151,12 +151,18 @@ impl Watch {
             "ADDED" | "MODIFIED" => {
                 let object = self.decode(raw)?;
                 connection.revision = object.head().resource_version.to_string();
+                if !self.is_of(&object) {
+                    return None;
+                }
                 let change = write(&self.kind).put(object, self.depth);
                 self.shared.tell(change).await;
             }
             "DELETED" => {
                 let object = self.decode(raw)?;
                 connection.revision = object.head().resource_version.to_string();
+                if !self.is_of(&object) {
+                    return None;
+                }
                 let place = Place::of_head(&object);
                 let change = {
                     let mut kind = write(&self.kind);

@@ -65,8 +65,9 @@ impl Watch {
             let text = self.shared.rest.text(call).await?;
             let page: Page = serde_json::from_str(&text).map_err(|cause| RestError::Decode(cause.into()))?;
             let at = revision(&page.metadata.resource_version);
-            let objects =
-                page.items.unwrap_or_default().iter().filter_map(|raw| self.decode(raw.get())).collect();
+            let items = page.items.unwrap_or_default();
+            let decoded = items.iter().filter_map(|raw| self.decode(raw.get()));
+            let objects = decoded.filter(|object| self.is_of(object)).collect();
             let changes = write(&self.kind).page(&mut relist, at, objects);
             self.shared.tell(changes).await;
             lock(&self.report).heard = Some(tokio::time::Instant::now());

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use evenkeel_cluster::{Depth, ListLookup, Lookup, Scope, WatchState};
+use evenkeel_cluster::{Depth, ListLookup, Lookup, Names, Scope, WatchState};
 use evenkeel_core::contract::ObjectRef;
+use evenkeel_core::names::Glob;
 use evenkeel_sandbox::Cut;
 use expect_test::expect;
 use serde_json::json;
@@ -228,6 +229,60 @@ async fn scopes_keep_to_themselves_and_a_wider_one_takes_over() {
     assert_eq!(world.cluster.health().watches.len(), 1);
     world.config_map("a/x v=2").await;
     assert_eq!(world.settle().await, "~ ConfigMap a/x v=2\n", "told once, not by each watch");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_is_watched_in_every_namespace_at_once_and_nothing_else_is() {
+    let mut world = World::new();
+    world.namespace("a").await;
+    for text in ["a/x v=1", "a/y v=1", "default/x v=1"] {
+        world.config_map(text).await;
+    }
+    let kind = gvk("ConfigMap");
+    world.cluster.want(&kind, Scope::Object(config_map("a/x")), Depth::Whole);
+    world.cluster.want(&kind, Scope::Object(config_map("a/y")), Depth::Whole);
+    world.settle().await;
+    world.cluster.want(&kind, named(&["x"]), Depth::Whole);
+    let told = world.settle().await;
+    assert_eq!(told, "+ ConfigMap default/x v=1\nsynced ConfigMap in all namespaces, named x\n");
+    assert_eq!(world.cluster.health().watches.len(), 2, "it took over from the one of a/x alone");
+    assert!(!world.cluster.want(&kind, Scope::Object(config_map("b/x")), Depth::Whole), "it covers that");
+    assert_eq!((world.get("b/x").as_str(), world.get("b/y").as_str()), ("absent", "not synced"));
+    world.config_map("a/x v=2").await;
+    world.config_map("default/y v=1").await;
+    assert_eq!(world.settle().await, "~ ConfigMap a/x v=2\n");
+    world.cluster.retain(|_, scope, _| matches!(scope, Scope::Object(_)));
+    assert_eq!((world.get("a/x").as_str(), world.get("a/y").as_str()), ("not synced", "a/y v=1"));
+}
+
+/// Those of these names, in every namespace.
+fn named(names: &[&str]) -> Scope {
+    Scope::Named(Names { namespace: None, globs: names.iter().map(|name| Glob::new(name)).collect() })
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_what_a_pattern_does_not_fit_nothing_is_kept_and_nothing_told() {
+    let mut world = World::new();
+    world.namespace("a").await;
+    for text in ["a/web-1 v=1", "a/db-1 v=1", "default/web-2 v=1"] {
+        world.config_map(text).await;
+    }
+    let kind = gvk("ConfigMap");
+    world.cluster.want(&kind, named(&["web-*"]), Depth::Whole);
+    assert_eq!(
+        world.settle().await,
+        "+ ConfigMap a/web-1 v=1\n+ ConfigMap default/web-2 v=1\nsynced ConfigMap in all namespaces, named web-*\n"
+    );
+    world.config_map("a/db-1 v=2").await;
+    world.config_map("a/web-1 v=2").await;
+    world.config_map("a/web-3 v=1").await;
+    assert_eq!(world.settle().await, "~ ConfigMap a/web-1 v=2\n+ ConfigMap a/web-3 v=1\n");
+    for name in ["db-1", "web-1"] {
+        world.user(&format!("DELETE /api/v1/namespaces/a/configmaps/{name}"), json!({})).await;
+    }
+    assert_eq!(world.settle().await, "- ConfigMap a/web-1 v=2\n");
+    assert_eq!((world.get("a/web-1").as_str(), world.get("a/db-1").as_str()), ("absent", "not synced"));
+    assert_eq!(world.cluster.stats().kinds.iter().map(|kind| kind.objects).sum::<usize>(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -351,3 +351,33 @@ fn a_kind_that_may_only_be_got_is_not_watched_as_a_whole() {
     assert!(narrowed.may_list(&gvk("Pod")));
     assert_eq!(narrowed.namespaces().map(<[Glob]>::len), Some(1));
 }
+
+#[test]
+fn one_watch_is_of_the_names_that_may_be_listed() {
+    let asked = ["Pod list web-*,db-*,main", "Service get web", "Secret list login", "Node list"];
+    let names = |operator: Option<&[&str]>, namespaces: Option<&[&str]>, object: &str| {
+        let operator = operator.map(permissions);
+        let namespaces: Option<Vec<String>> =
+            namespaces.map(|names| names.iter().map(ToString::to_string).collect());
+        let grant = Grant::new(&manifest(&asked), operator.as_deref(), namespaces.as_deref());
+        let globs = grant.listed_names(&reference(object));
+        globs.map(|globs| globs.iter().map(Glob::as_str).collect::<Vec<_>>().join(" "))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(names(None, None, "Pod a/main"), some("main"), "an API server can select by one name");
+    assert_eq!(names(None, None, "Pod a/web-1"), some("db-* web-*"), "but knows no patterns");
+    assert_eq!(names(None, None, "Pod a/other"), None);
+    assert_eq!(names(None, None, "Service a/web"), None, "it may not list");
+    assert_eq!(names(None, None, "Secret a/login"), None, "Secrets are watched one by one");
+    assert_eq!(names(None, None, "Node n"), None, "the kind is watched as a whole");
+    assert_eq!(names(Some(&["Pod list"]), None, "Pod a/web-1"), some("db-* web-*"));
+    assert_eq!(
+        names(Some(&["Pod list web-1"]), None, "Pod a/web-1"),
+        some("web-1"),
+        "narrowed by the operator"
+    );
+    assert_eq!(names(Some(&["Pod list web-1"]), None, "Pod a/web-2"), None);
+    assert_eq!(names(Some(&["Pod get"]), None, "Pod a/web-1"), None);
+    assert_eq!(names(None, Some(&["a"]), "Pod a/main"), some("main"));
+    assert_eq!(names(None, Some(&["a"]), "Pod b/main"), None);
+}

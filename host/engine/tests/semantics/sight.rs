@@ -1,6 +1,6 @@
 //! What a plugin never sees.
 
-use evenkeel_core::contract::{FailureKind, Verb};
+use evenkeel_core::contract::{FailureKind, ObjectRef, Verb};
 use serde_json::json;
 
 use crate::support::*;
@@ -172,4 +172,55 @@ async fn a_primary_outside_the_granted_namespaces_is_not_looked_after() {
         let seen: Vec<_> = plugin.requests().iter().map(|request| request.key.namespace.clone()).collect();
         assert_eq!(seen, [Some("a".into())], "{granted}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_may_be_listed_by_name_is_one_watch_however_many_namespaces_there_are_but_a_secret_is_one_each()
+{
+    let plugin = Native::new("demo")
+        .controller("look", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let namespace = primary["metadata"]["name"].as_str().expect("a name").to_owned();
+            call.get(&ObjectRef::new(config_map_kind(), Some(&namespace), "limits"))?;
+            call.get(&ObjectRef::new(secret_kind(), Some(&namespace), "login"))?;
+            done(vec![])
+        })
+        .may_all(widget_kind())
+        .may(config_map_kind(), &[Verb::Get, Verb::List])
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec!["limits".into()])
+        .may(secret_kind(), &[Verb::Get])
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec!["login".into()])
+        .build();
+    let world = World::with(plugin.clone()).await;
+    for name in ["a", "b", "c"] {
+        world.apply(widget(name)).await;
+    }
+    world.settle().await;
+    let mut scopes: Vec<String> = world
+        .host()
+        .cluster()
+        .health()
+        .watches
+        .iter()
+        .filter(|watch| watch.gvk.group.is_empty())
+        .map(|watch| format!("{} in {}", watch.gvk, watch.scope))
+        .collect();
+    scopes.sort();
+    assert_eq!(
+        scopes,
+        [
+            "ConfigMap in all namespaces, named limits",
+            "Secret in Secret a/login",
+            "Secret in Secret b/login",
+            "Secret in Secret c/login",
+        ]
+    );
+    let calls = plugin.requests().len();
+    world
+        .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "limits"}}))
+        .await;
+    world.settle().await;
+    let woken: Vec<_> =
+        plugin.requests()[calls..].iter().map(|request| request.key.name.to_string()).collect();
+    assert_eq!(woken, ["a"], "only who asked about it");
 }
