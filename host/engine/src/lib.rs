@@ -32,6 +32,7 @@ mod settle;
 mod shared;
 mod state;
 pub mod status;
+mod turns;
 mod watches;
 mod worker;
 

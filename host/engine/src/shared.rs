@@ -25,6 +25,7 @@ use crate::keys::Key;
 use crate::observe::Observer;
 use crate::provider::Providers;
 use crate::state::{Start, State, Taken};
+use crate::turns::Turns;
 use crate::worker;
 
 /// What is attached to a host from outside.
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     pub(crate) attached: Attached,
     start: Instant,
     normalised: RwLock<Answered>,
+    /// Who writes which object.
+    pub(crate) turns: Turns,
     state: Mutex<State>,
     /// A key may be ready.
     ready: Notify,
@@ -86,6 +89,7 @@ impl Shared {
             attached,
             start,
             normalised: RwLock::default(),
+            turns: Turns::default(),
             state: Mutex::new(State {
                 queue: Queue::with_lanes(lane),
                 start: Start(start),

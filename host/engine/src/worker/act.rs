@@ -21,6 +21,9 @@ use crate::answers::{action_depth, is_secret, need_of, want_object};
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
 
+/// What is to become of an action, and the object that this was judged by.
+type Judged = (Option<Verdict>, Option<Arc<CachedObject>>);
+
 /// What came of an action, or why it failed.
 type Outcome = Result<Done, Failure>;
 
@@ -200,21 +203,21 @@ impl Look<'_> {
     async fn write(&mut self, target: &ActionTarget<'_>) -> Result<(Option<Verdict>, Outcome), Stop> {
         let action = target.action();
         let Some(object) = target.object() else { return Ok((None, Ok(Done::default()))) };
-        let depth = action_depth(action);
-        let current = if is_watched(action) {
-            match self.standing(object, depth) {
-                Standing::Known(sight) if must_run_again(action, &sight) => return Err(Stop::Stale),
-                Standing::Known(sight) => sight.current,
-                Standing::Unknown => return Err(Stop::Wait(need(object, depth))),
-                Standing::Unserved => {
-                    let message = format!("{} is not served by the API server", object.gvk);
-                    return Ok((None, Err(Failure::new(FailureKind::NotFound, message))));
-                }
+        let (mut verdict, mut current) = self.judge(target, object)?;
+        let shared = self.shared;
+        let mut _turn = None;
+        if matches!(verdict, Some(Verdict::Send(_))) && is_watched(action) {
+            _turn = Some(shared.turns.of(object).await);
+            // Another key may have written it just now, and have said the same.
+            let now = shared.cluster.peek(object);
+            if now.as_ref().map(Arc::as_ptr) != current.as_ref().map(Arc::as_ptr) {
+                (verdict, current) = self.judge(target, object)?;
             }
-        } else {
-            self.shared.cluster.peek(object)
+        }
+        let Some(verdict) = verdict else {
+            let message = format!("{} is not served by the API server", object.gvk);
+            return Ok((None, Err(Failure::new(FailureKind::NotFound, message))));
         };
-        let verdict = self.admit(target, current.as_deref());
         let outcome = match &verdict {
             Verdict::Skip(_) => {
                 self.counted.skipped += 1;
@@ -226,6 +229,23 @@ impl Look<'_> {
             Verdict::Send(write) => self.send(action, object, write).await,
         };
         Ok((Some(verdict), outcome))
+    }
+
+    /// What is to become of an action as things stand, and the object as it was judged by; no verdict where its kind is
+    /// not served.
+    fn judge(&self, target: &ActionTarget<'_>, object: &ObjectRef) -> Result<Judged, Stop> {
+        let (action, depth) = (target.action(), action_depth(target.action()));
+        let current = if is_watched(action) {
+            match self.standing(object, depth) {
+                Standing::Known(sight) if must_run_again(action, &sight) => return Err(Stop::Stale),
+                Standing::Known(sight) => sight.current,
+                Standing::Unknown => return Err(Stop::Wait(need(object, depth))),
+                Standing::Unserved => return Ok((None, None)),
+            }
+        } else {
+            self.shared.cluster.peek(object)
+        };
+        Ok((Some(self.admit(target, current.as_deref())), current))
     }
 
     async fn send(&mut self, action: &Action, object: &ObjectRef, write: &Write) -> Outcome {

@@ -351,3 +351,32 @@ async fn what_was_concluded_from_one_object_is_not_done_to_its_successor() {
     let labels = world.object(&config_map("target")).await.expect("the target")["metadata"]["labels"].clone();
     assert_eq!(labels, json!({"was": "two"}));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_two_keys_conclude_of_one_object_at_the_same_time_is_written_once() {
+    let plugin = Native::new("demo")
+        .controller("share", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let k = primary["spec"]["k"].clone();
+            done(vec![apply_forced(target(json!({"k": k})))])
+        })
+        .may_all(config_map_kind())
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin.clone()).await;
+    let changed_to = async |k: &str| {
+        for name in ["w1", "w2", "w3"] {
+            let mut object = widget(name);
+            object["spec"] = json!({"k": k});
+            world.apply(object).await;
+        }
+        world.advance(60).await;
+        world.writes()
+    };
+    changed_to("1").await;
+    world.slow_writes(std::time::Duration::from_secs(1));
+    let calls = plugin.calls();
+    assert_eq!(changed_to("2").await, ["apply ConfigMap a/target"], "each of the three applies it");
+    assert_eq!(plugin.calls(), calls + 3);
+    assert_eq!(world.object(&config_map("target")).await.expect("it is there")["data"]["k"], "2");
+}

@@ -1,22 +1,25 @@
-//! A way to the API server on which the watches of a kind can be held up: the host goes blind without noticing.
+//! A way to the API server on which the watches of a kind can be held up, so that the host goes blind without noticing,
+//! and on which writes can take their time.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use evenkeel_sandbox::{ApiBody, ApiService};
-use http::{Request, Response};
+use http::{Method, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use tower::Service;
 
-/// Which watches are held up, by the plural of their kind.
+/// Which watches are held up, by the plural of their kind, and for how long writes are.
 #[derive(Clone, Default)]
 pub struct Hold(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
     plural: Option<String>,
+    writes_take: Duration,
     waiting: Vec<Waker>,
 }
 
@@ -29,6 +32,15 @@ impl Hold {
         let mut inner = self.0.lock().expect("no panic holds it");
         inner.plural = None;
         inner.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Each write takes so long until it reaches the API server.
+    pub fn slow_writes(&self, time: Duration) {
+        self.0.lock().expect("no panic holds it").writes_take = time;
+    }
+
+    fn writes_take(&self) -> Duration {
+        self.0.lock().expect("no panic holds it").writes_take
     }
 
     fn holds(&self, plural: &str, context: &Context<'_>) -> bool {
@@ -67,8 +79,13 @@ where
         let watched = request.uri().query().is_some_and(|query| query.contains("watch="));
         let plural = request.uri().path().rsplit('/').next().unwrap_or_default().to_owned();
         let hold = self.hold.clone();
-        let answer = self.inner.call(request);
+        let pause = if request.method() == Method::GET { Duration::ZERO } else { hold.writes_take() };
+        let mut inner = self.inner.clone();
         Box::pin(async move {
+            if pause > Duration::ZERO {
+                tokio::time::sleep(pause).await;
+            }
+            let answer = inner.call(request);
             let plural = watched.then_some(plural);
             Ok(answer.await?.map(|inner| HeldBody { inner: Box::pin(inner), hold, plural }))
         })

@@ -255,6 +255,11 @@ impl World {
         self.hold.hold(plural);
     }
 
+    /// Each write of the host takes so long on its way.
+    pub fn slow_writes(&self, time: Duration) {
+        self.hold.slow_writes(time);
+    }
+
     pub fn release_watches(&self) {
         self.hold.release();
     }
