@@ -10,8 +10,10 @@ pub const PAGES_PER_READ_MAX: usize = 64;
 pub const OPERATIONS_REMEMBERED_MAX: usize = 16_384;
 /// Objects watched in one vCenter; past it passes look again by themselves.
 pub const WATCHED_MAX: usize = 16_384;
-/// Filters that nobody needs any more before the collector is made anew.
-pub const IDLE_FILTERS_MAX: usize = 128;
+/// Objects in the watched view that nobody needs any more before they leave it by a call of their own.
+pub const IDLE_OBJECTS_MAX: usize = 256;
+/// How long an answer waits until changes of what it rests on will be told.
+pub const VIEW_WAIT: Duration = Duration::from_secs(10);
 /// Bytes of one answer: a thousand machines' properties take a tenth of it.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of one message that goes into a status or a log.

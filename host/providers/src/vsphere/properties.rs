@@ -125,19 +125,21 @@ async fn retrieve(
     Err(CallError::BadAnswer("a property read has no end".to_owned()))
 }
 
-/// What to read of which objects, as vCenter wants to be told.
-pub(crate) fn filter_spec(paths: &BTreeMap<&str, BTreeSet<&str>>, objects: &BTreeSet<&MoRef>) -> Object {
-    let properties: Vec<Object> = paths
-        .iter()
-        .map(|(kind, paths)| {
-            let paths: Vec<&str> = paths.iter().copied().collect();
-            Object::new("PropertySpec").with("type", *kind).with("pathSet", paths)
-        })
-        .collect();
+/// Which properties of which kinds, as vCenter wants to be told.
+pub(crate) fn property_specs(paths: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Object> {
+    let specs = paths.iter().map(|(kind, paths)| {
+        let paths: Vec<&str> = paths.iter().copied().collect();
+        Object::new("PropertySpec").with("type", *kind).with("pathSet", paths)
+    });
+    specs.collect()
+}
+
+/// What to read of which objects.
+fn filter_spec(paths: &BTreeMap<&str, BTreeSet<&str>>, objects: &BTreeSet<&MoRef>) -> Object {
     let objects: Vec<Object> =
         objects.iter().map(|object| Object::new("ObjectSpec").with("obj", *object)).collect();
     Object::new("PropertyFilterSpec")
-        .with("propSet", properties)
+        .with("propSet", property_specs(paths))
         .with("objectSet", objects)
         .with("reportMissingObjectsInResults", true)
 }

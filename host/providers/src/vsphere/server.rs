@@ -78,17 +78,18 @@ impl Server {
 
     async fn look_at_task(&self, ask: &AskTask, query: &ExternalQuery) -> Result<Answer, CallError> {
         let task = MoRef::new("Task", &ask.task);
-        let watched = self.watch.begin(&self.session, &task, query).await;
+        let asking = self.watch.begin(&self.session, &task, query).await;
         let Some(properties) = self.properties(&task, TASK_PATHS).await? else {
-            self.watch.release(&task, query);
+            asking.does_not_rest();
             return Ok(Answer::Absent);
         };
+        let watched = asking.watched;
         let view = view::task(&task, &properties);
         if matches!(view.state.as_str(), "success" | "error") {
             // It never changes again.
-            self.watch.release(&task, query);
+            asking.does_not_rest();
         } else {
-            self.watch.seen(&task, properties);
+            asking.rests_on(properties);
         }
         Ok(Answer::Hit { hit: Hit::Task(view), watched })
     }
@@ -183,14 +184,15 @@ impl Server {
         vm: &MoRef,
         query: &ExternalQuery,
     ) -> Result<Option<(VmView, bool)>, CallError> {
-        let watched = self.watch.begin(&self.session, vm, query).await;
+        let asking = self.watch.begin(&self.session, vm, query).await;
         let Some(properties) = self.properties(vm, VM_PATHS).await? else {
-            self.watch.release(vm, query);
+            asking.does_not_rest();
             return Ok(None);
         };
+        let watched = asking.watched;
         let names = self.names(view::named_by(&properties)).await?;
         let view = view::vm(vm, &properties, &names);
-        self.watch.seen(vm, properties);
+        asking.rests_on(properties);
         Ok(Some((view, watched)))
     }
 

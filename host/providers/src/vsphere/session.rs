@@ -12,6 +12,7 @@ use super::credentials::{Credentials, Login};
 use super::data::{Data, MoRef};
 use super::limits::{CallLimits, LOGIN_PAUSE};
 use super::vcenter::{Call, CallError, Vcenter};
+use crate::traffic::Count;
 
 /// A vCenter with somebody logged in.
 pub(crate) struct Session {
@@ -25,20 +26,12 @@ pub(crate) struct Session {
     counts: Mutex<BTreeMap<&'static str, Count>>,
 }
 
-/// Calls of one method so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
-    /// Calls made.
-    pub calls: u64,
-    /// Of these, calls that had no result.
-    pub failures: u64,
-}
-
 /// The singletons of a vCenter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) property_collector: MoRef,
     pub(crate) search_index: MoRef,
+    pub(crate) view_manager: MoRef,
     session_manager: MoRef,
 }
 
@@ -97,6 +90,11 @@ impl Session {
             }
             result => result,
         }
+    }
+
+    /// Whether the far end has told all that happened there.
+    pub(crate) fn idle(&self) -> bool {
+        self.vcenter.idle()
     }
 
     /// Calls made so far, by method.
@@ -171,6 +169,7 @@ impl Session {
         Ok(Content {
             property_collector: singleton("propertyCollector")?,
             search_index: singleton("searchIndex")?,
+            view_manager: singleton("viewManager")?,
             session_manager: singleton("sessionManager")?,
         })
     }

@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use evenkeel_core::contract::{ExternalQuery, Json, Operation};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -28,8 +27,7 @@ use super::credentials::Login;
 use super::data::Data;
 use super::limits::CallLimits;
 use super::vcenter::{Call, CallError, CallFuture, Vcenter};
-use crate::changes::Changes;
-use crate::provider::{Caller, Provider, ProviderFuture};
+use crate::provider::Provider;
 use crate::twins::{Twin, TwinError};
 
 pub use self::config::{
@@ -138,12 +136,6 @@ impl Simulated {
         let order = Order::parse(command)?;
         self.shared.with(|state| state.obey(order.command))
     }
-
-    /// Whether nothing is due, and everything that happened was told to whoever waits.
-    fn idle(&self) -> bool {
-        let state = self.shared.lock();
-        state.next_due().is_none_or(|due| due > Instant::now()) && state.all_told()
-    }
 }
 
 impl Vcenter for Simulated {
@@ -163,11 +155,17 @@ impl Vcenter for Simulated {
             }
         })
     }
+
+    /// Nothing is due, and everything that happened was told to whoever waits.
+    fn idle(&self) -> bool {
+        let state = self.shared.lock();
+        state.next_due().is_none_or(|due| due > Instant::now()) && state.all_told()
+    }
 }
 
 /// The provider on simulated vCenters.
 pub struct VsphereTwin {
-    provider: Vsphere,
+    provider: Arc<Vsphere>,
     servers: BTreeMap<String, Arc<Simulated>>,
 }
 
@@ -204,7 +202,7 @@ impl VsphereTwin {
             let far_end = Arc::<Simulated>::clone(server);
             provider = provider.with(name, far_end, Arc::<Login>::clone(&login), CallLimits::unpaced());
         }
-        Self { provider, servers }
+        Self { provider: Arc::new(provider), servers }
     }
 
     /// The provider itself.
@@ -222,33 +220,11 @@ impl VsphereTwin {
     }
 }
 
-impl Provider for VsphereTwin {
-    fn answer<'a>(&'a self, caller: &'a Caller, query: &'a ExternalQuery) -> ProviderFuture<'a, Json> {
-        self.provider.answer(caller, query)
-    }
-
-    fn perform<'a>(
-        &'a self,
-        caller: &'a Caller,
-        operation: &'a Operation,
-    ) -> ProviderFuture<'a, Option<Json>> {
-        self.provider.perform(caller, operation)
-    }
-
-    fn changes(&self) -> Option<&Changes> {
-        self.provider.changes()
-    }
-
-    fn forget(&self, query: &ExternalQuery) {
-        self.provider.forget(query);
-    }
-
-    fn idle(&self) -> bool {
-        self.provider.settled() && self.servers.values().all(|server| server.idle())
-    }
-}
-
 impl Twin for VsphereTwin {
+    fn as_provider(&self) -> Arc<dyn Provider> {
+        Arc::<Vsphere>::clone(&self.provider)
+    }
+
     fn control(&self, command: &Value) -> Result<(), TwinError> {
         let order = Order::parse(command)?;
         let server = self.server(order.server.as_deref())?;
@@ -266,7 +242,10 @@ impl Twin for VsphereTwin {
     fn after_restart(&self) -> Option<Arc<dyn Twin>> {
         for server in self.servers.values() {
             // The host's session ends with its connections.
-            server.shared.with(|state| state.collectors.clear());
+            server.shared.with(|state| {
+                state.collectors.clear();
+                state.views.clear();
+            });
         }
         Some(Arc::new(Self::on(self.servers.clone())))
     }

@@ -1,21 +1,27 @@
 //! Waits for changes of what answers rested on, and tells which questions they belong to.
 //!
-//! One property collector of our own holds a filter an object. A filter is made before its object is read for an
-//! answer, so no change falls in between. Where waiting does not work, what is watched is read again at intervals.
+//! One property collector of our own has one filter, over a list view of all that is watched. An object is in the view
+//! before it is read for an answer, so no change falls in between. The view is changed by one call at a time, each for all
+//! objects that came meanwhile: many askers cost few calls, and the server looks through one filter and not through many.
+//! Where waiting does not work, what is watched is read again at intervals.
+
+mod listing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_core::contract::ExternalQuery;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::changes::Changes;
 
+use self::listing::Listing;
 use super::data::{Data, MoRef, Object};
-use super::limits::{IDLE_FILTERS_MAX, WAIT, WAIT_PAUSE, WATCHED_MAX};
-use super::properties::{Paths, Properties, Read, Reader, filter_spec};
+use super::limits::{IDLE_OBJECTS_MAX, OBJECTS_PER_READ_MAX, VIEW_WAIT, WAIT, WAIT_PAUSE, WATCHED_MAX};
+use super::properties::{Properties, Read, Reader, property_specs};
 use super::session::Session;
 use super::vcenter::{Call, CallError};
 use super::view::{TASK_PATHS, VM_PATHS};
@@ -28,13 +34,23 @@ pub(crate) struct Watch {
     standing: watch::Sender<Standing>,
     /// There is something to watch, or something else to do.
     more: Notify,
+    /// Whoever changes the view holds it.
+    changing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Inner {
     objects: BTreeMap<MoRef, Watched>,
-    /// Filters of the collector that nobody needs any more.
-    idle_filters: usize,
+    listing: Listing,
+    /// Collectors and views that a broken connection left behind.
+    left: Vec<Collector>,
+}
+
+/// A property collector, and the list view that its filter looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Collector {
+    collector: MoRef,
+    view: MoRef,
 }
 
 /// How it stands with the collector.
@@ -44,7 +60,7 @@ enum Standing {
     #[default]
     Coming,
     /// It is at work.
-    Up(MoRef),
+    Up(Collector),
     /// It does not work for now.
     Broken,
 }
@@ -52,14 +68,68 @@ enum Standing {
 #[derive(Default)]
 struct Watched {
     queries: BTreeSet<ExternalQuery>,
-    /// What the last answer rested on.
+    /// What the last answer rested on, until it was told to hold no longer.
     answered: Option<Properties>,
-    /// What was told of it while an answer was under way.
+    /// Answers under way.
+    asking: usize,
+    /// What was told of it while answers were under way.
     early: Properties,
-    /// It was told to be gone while an answer was under way.
+    /// It was told to be gone while answers were under way.
     gone: bool,
-    /// The collector has a filter for it.
-    filtered: bool,
+}
+
+/// An answer under way that is to rest on an object.
+pub(crate) struct Asking<'a> {
+    watch: &'a Watch,
+    object: &'a MoRef,
+    query: &'a ExternalQuery,
+    /// Changes of the object will be told.
+    pub(crate) watched: bool,
+}
+
+impl Asking<'_> {
+    /// Notes that somebody asks, where there is room for it.
+    fn is_room(&self) -> bool {
+        let mut inner = self.watch.lock();
+        if inner.objects.len() >= WATCHED_MAX && !inner.objects.contains_key(self.object) {
+            return false;
+        }
+        let watched = inner.objects.entry(self.object.clone()).or_default();
+        watched.queries.insert(self.query.clone());
+        watched.asking += 1;
+        inner.listing.want(self.object);
+        true
+    }
+
+    /// The answer rests on these properties.
+    pub(crate) fn rests_on(self, properties: Properties) {
+        let mut inner = self.watch.lock();
+        let Some(watched) = inner.objects.get_mut(self.object) else { return };
+        let outdated = watched.gone || differs(&properties, &watched.early);
+        // An earlier answer that said otherwise has to be looked at again too, by whoever got that one.
+        let outdates = watched.answered.as_ref().is_some_and(|earlier| *earlier != properties);
+        watched.answered = (!outdated).then_some(properties);
+        if outdated || outdates {
+            watched.tell(&self.watch.changes);
+        }
+    }
+
+    /// The answer does not rest on the object after all.
+    pub(crate) fn does_not_rest(self) {
+        self.watch.release(self.object, self.query);
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.watch.lock();
+        let Some(watched) = inner.objects.get_mut(self.object) else { return };
+        watched.asking = watched.asking.saturating_sub(1);
+        if watched.asking == 0 {
+            watched.early.clear();
+            watched.gone = false;
+        }
+    }
 }
 
 impl Watch {
@@ -70,6 +140,7 @@ impl Watch {
             inner: Mutex::default(),
             standing: watch::Sender::default(),
             more: Notify::new(),
+            changing: tokio::sync::Mutex::default(),
         }
     }
 
@@ -77,36 +148,40 @@ impl Watch {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An answer to this question is about to rest on an object. Tells whether changes of it will be told.
-    pub(crate) async fn begin(&self, session: &Session, object: &MoRef, query: &ExternalQuery) -> bool {
-        {
-            let mut inner = self.lock();
-            if inner.objects.len() >= WATCHED_MAX && !inner.objects.contains_key(object) {
-                return false;
-            }
-            let watched = inner.objects.entry(object.clone()).or_default();
-            watched.queries.insert(query.clone());
-            watched.answered = None;
-            watched.early.clear();
-            watched.gone = false;
+    /// An answer to this question is about to rest on an object.
+    pub(crate) async fn begin<'a>(
+        &'a self,
+        session: &Session,
+        object: &'a MoRef,
+        query: &'a ExternalQuery,
+    ) -> Asking<'a> {
+        let mut asking = Asking { watch: self, object, query, watched: false };
+        if asking.is_room() {
+            self.more.notify_one();
+            // Whoever waits longer than this does without, and looks again by itself.
+            asking.watched = timeout(VIEW_WAIT, self.list(session, object)).await.unwrap_or(false);
         }
-        self.more.notify_one();
-        let Some(collector) = self.collector().await else { return false };
-        if !self.lock().objects.get_mut(object).is_some_and(Watched::lacks_filter) {
+        asking
+    }
+
+    /// Sees to it that the view holds an object; tells whether it does.
+    async fn list(&self, session: &Session, object: &MoRef) -> bool {
+        let held = || self.lock().listing.holds(object);
+        if held() {
             return true;
         }
-        let added = add_filter(session, &collector, object).await;
-        if let Err(error) = &added {
-            tracing::debug!(server = self.server, %object, %error, "filter not made");
-            if let Some(watched) = self.lock().objects.get_mut(object) {
-                watched.filtered = false;
-            }
+        let Some(collector) = self.collector().await else { return false };
+        let _turn = self.changing.lock().await;
+        if !held()
+            && let Err(error) = self.change_view(session, &collector.view).await
+        {
+            tracing::debug!(server = self.server, %object, %error, "not watched");
         }
-        added.is_ok()
+        held()
     }
 
     /// The collector, as soon as it is known whether there is one.
-    async fn collector(&self) -> Option<MoRef> {
+    async fn collector(&self) -> Option<Collector> {
         let mut standing = self.standing.subscribe();
         let known = standing.wait_for(|standing| *standing != Standing::Coming).await.ok()?;
         match &*known {
@@ -115,27 +190,14 @@ impl Watch {
         }
     }
 
-    /// The answer rested on these properties.
-    pub(crate) fn seen(&self, object: &MoRef, properties: Properties) {
-        let mut inner = self.lock();
-        let Some(watched) = inner.objects.get_mut(object) else { return };
-        let early = std::mem::take(&mut watched.early);
-        if watched.gone || differs(&properties, &early) {
-            watched.tell(&self.changes);
-        } else {
-            watched.answered = Some(properties);
-        }
-    }
-
     /// This question does not rest on the object after all.
-    pub(crate) fn release(&self, object: &MoRef, query: &ExternalQuery) {
+    fn release(&self, object: &MoRef, query: &ExternalQuery) {
         let mut inner = self.lock();
         let Some(watched) = inner.objects.get_mut(object) else { return };
         watched.queries.remove(query);
         if watched.queries.is_empty() {
-            let filtered = watched.filtered;
             inner.objects.remove(object);
-            inner.idle_filters += usize::from(filtered);
+            inner.listing.release(object);
         }
     }
 
@@ -156,7 +218,7 @@ impl Watch {
         let inner = self.lock();
         match &*self.standing.borrow() {
             Standing::Coming => inner.objects.is_empty(),
-            Standing::Up(_) => inner.objects.values().all(|watched| watched.filtered),
+            Standing::Up(_) => inner.listing.is_full(),
             Standing::Broken => true,
         }
     }
@@ -175,15 +237,9 @@ impl Watch {
             while self.lock().objects.is_empty() {
                 self.more.notified().await;
             }
-            let ended = self.collect(&session).await;
-            let worked = matches!(&*self.standing.borrow(), Standing::Up(_));
-            let Err(error) = ended else {
-                self.give_up_collector(Standing::Coming);
-                continue;
-            };
+            let Err(error) = self.collect(&session).await;
             tracing::debug!(server = self.server, %error, "waiting for changes failed, reading instead");
-            self.give_up_collector(Standing::Broken);
-            if worked {
+            if self.give_up_collector() {
                 pause = WAIT_PAUSE.0;
                 self.tell_all();
             }
@@ -193,12 +249,17 @@ impl Watch {
         }
     }
 
-    fn give_up_collector(&self, standing: Standing) {
+    /// Tells whether there was one.
+    fn give_up_collector(&self) -> bool {
         let mut inner = self.lock();
-        inner.idle_filters = 0;
-        inner.objects.values_mut().for_each(|watched| watched.filtered = false);
-        drop(inner);
-        self.standing.send_replace(standing);
+        inner.listing.renew(None);
+        match self.standing.send_replace(Standing::Broken) {
+            Standing::Up(collector) => {
+                inner.left.push(collector);
+                true
+            }
+            Standing::Coming | Standing::Broken => false,
+        }
     }
 
     /// Whoever counts on being told has to look from now on.
@@ -206,47 +267,51 @@ impl Watch {
         self.lock().objects.values().for_each(|watched| watched.tell(&self.changes));
     }
 
-    /// Waits with one collector until it is to be made anew.
-    async fn collect(&self, session: &Session) -> Result<(), CallError> {
-        let content = session.content().await?;
-        let made = session.call(&Call::new(&content.property_collector, "CreatePropertyCollector")).await?;
-        let collector = made
-            .reference()
-            .cloned()
-            .ok_or_else(|| CallError::BadAnswer("no property collector was made".to_owned()))?;
-        self.add_filters(session, &collector).await?;
-        let mut version =
-            self.take(&session.call_waiting(&wait_call(&collector, "", Duration::ZERO), WAIT).await?);
+    /// Waits with one collector until that fails.
+    async fn collect(&self, session: &Session) -> Result<Infallible, CallError> {
+        let left = std::mem::take(&mut self.lock().left);
+        for collector in left {
+            // Its session may have gone, and it with that.
+            let _ = session.call(&Call::new(&collector.collector, "DestroyPropertyCollector")).await;
+            let _ = session.call(&Call::new(&collector.view, "DestroyView")).await;
+        }
+        let collector = make_collector(session).await?;
+        self.lock().listing.renew(Some(collector.view.clone()));
+        {
+            let _turn = self.changing.lock().await;
+            self.change_view(session, &collector.view).await?;
+        }
+        let first = wait_call(&collector.collector, "", Duration::ZERO);
+        let mut version = self.take(&session.call_waiting(&first, WAIT).await?);
         self.standing.send_replace(Standing::Up(collector.clone()));
-        while self.lock().idle_filters <= IDLE_FILTERS_MAX {
-            let call = wait_call(&collector, &version, WAIT);
+        loop {
+            let call = wait_call(&collector.collector, &version, WAIT);
             let next = self.take(&session.call_waiting(&call, WAIT).await?);
             if !next.is_empty() {
                 version = next;
             }
-        }
-        session.call(&Call::new(&collector, "DestroyPropertyCollector")).await.map(|_| ())
-    }
-
-    /// Filters for all that has none.
-    async fn add_filters(&self, session: &Session, collector: &MoRef) -> Result<(), CallError> {
-        let bare: Vec<MoRef> = {
-            let mut inner = self.lock();
-            let bare = inner
-                .objects
-                .iter_mut()
-                .filter_map(|(object, watched)| watched.lacks_filter().then_some(object));
-            bare.cloned().collect()
-        };
-        for object in bare {
-            match add_filter(session, collector, &object).await {
-                Ok(()) => {}
-                // It went meanwhile: whoever asked has to look.
-                Err(error) if error.is_fault("ManagedObjectNotFound") => self.told(&object, None),
-                Err(error) => return Err(error),
+            if self.lock().listing.idle() > IDLE_OBJECTS_MAX {
+                let _turn = self.changing.lock().await;
+                self.change_view(session, &collector.view).await?;
             }
         }
-        Ok(())
+    }
+
+    /// Brings the view to what is wanted; only who holds the turn calls it.
+    async fn change_view(&self, session: &Session, view: &MoRef) -> Result<(), CallError> {
+        loop {
+            let Some(change) = self.lock().listing.change(OBJECTS_PER_READ_MAX) else { return Ok(()) };
+            let references = |objects: &BTreeSet<MoRef>| Data::List(objects.iter().map(Data::from).collect());
+            let call = Call::new(view, "ModifyListView")
+                .with("add", references(&change.add))
+                .with("remove", references(&change.remove));
+            let unresolved = session.call(&call).await?;
+            self.lock().listing.changed(view, change);
+            for object in unresolved.items().iter().filter_map(Data::reference) {
+                // It went meanwhile: whoever asked has to look.
+                self.told(object, None);
+            }
+        }
     }
 
     /// Takes updates in; tells the version that they lead to, "" where nothing came.
@@ -268,15 +333,17 @@ impl Watch {
     fn told(&self, object: &MoRef, now: Option<&Properties>) {
         let mut inner = self.lock();
         let Some(watched) = inner.objects.get_mut(object) else { return };
-        match (&watched.answered, now) {
-            (None, None) => watched.gone = true,
-            (None, Some(now)) => watched.early.extend(now.clone()),
-            (Some(answered), Some(now)) if !differs(answered, now) => {}
-            (Some(_), _) => {
-                // What it rested on no longer holds, and one word of it is enough.
-                watched.answered = None;
-                watched.tell(&self.changes);
+        if watched.asking > 0 {
+            match now {
+                Some(now) => watched.early.extend(now.clone()),
+                None => watched.gone = true,
             }
+        }
+        let holds = |answered: &Properties| now.is_some_and(|now| !differs(answered, now));
+        if watched.answered.as_ref().is_some_and(|answered| !holds(answered)) {
+            // What was answered no longer holds, and one word of it is enough.
+            watched.answered = None;
+            watched.tell(&self.changes);
         }
     }
 
@@ -297,11 +364,6 @@ impl Watch {
 }
 
 impl Watched {
-    /// Whether it has no filter yet; whoever asks makes one.
-    fn lacks_filter(&mut self) -> bool {
-        !std::mem::replace(&mut self.filtered, true)
-    }
-
     fn tell(&self, changes: &Changes) {
         self.queries.iter().for_each(|query| changes.tell(query.clone()));
     }
@@ -317,18 +379,105 @@ fn wait_call(collector: &MoRef, version: &str, wait: Duration) -> Call {
     Call::new(collector, "WaitForUpdatesEx").with("version", version).with("options", options)
 }
 
-fn paths_of(object: &MoRef) -> Paths {
-    if object.kind == "Task" { TASK_PATHS } else { VM_PATHS }
+async fn make_collector(session: &Session) -> Result<Collector, CallError> {
+    let content = session.content().await?;
+    let made = async |call: Call, what: &str| {
+        let made = session.call(&call).await?;
+        let made = made.reference().cloned();
+        made.ok_or_else(|| CallError::BadAnswer(format!("{what} was asked for, and none was made")))
+    };
+    let call = Call::new(&content.property_collector, "CreatePropertyCollector");
+    let collector = made(call, "a property collector").await?;
+    let view = made(Call::new(&content.view_manager, "CreateListView"), "a list view").await?;
+    let call =
+        Call::new(&collector, "CreateFilter").with("spec", view_spec(&view)).with("partialUpdates", false);
+    made(call, "a filter").await?;
+    Ok(Collector { collector, view })
 }
 
-async fn add_filter(session: &Session, collector: &MoRef, object: &MoRef) -> Result<(), CallError> {
-    let paths = BTreeMap::from([(object.kind.as_str(), paths_of(object).iter().copied().collect())]);
-    let call = Call::new(collector, "CreateFilter")
-        .with("spec", filter_spec(&paths, &BTreeSet::from([object])))
-        .with("partialUpdates", false);
-    session.call(&call).await.map(|_| ())
+/// Tasks and VMs that a list view holds.
+fn view_spec(view: &MoRef) -> Object {
+    let of = |paths: &[&'static str]| paths.iter().copied().collect();
+    let paths = BTreeMap::from([("Task", of(TASK_PATHS)), ("VirtualMachine", of(VM_PATHS))]);
+    let members =
+        Object::new("TraversalSpec").with("type", "ListView").with("path", "view").with("skip", false);
+    let objects =
+        Object::new("ObjectSpec").with("obj", view).with("skip", true).with("selectSet", vec![members]);
+    Object::new("PropertyFilterSpec")
+        .with("propSet", property_specs(&paths))
+        .with("objectSet", vec![objects])
+        .with("reportMissingObjectsInResults", true)
 }
 
 fn seconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn query(question: &str) -> ExternalQuery {
+        ExternalQuery { provider: "vsphere".into(), question: question.into(), arguments: "{}".into() }
+    }
+
+    fn power(word: &str) -> Properties {
+        Properties::from([("runtime.powerState".to_owned(), Data::from(word))])
+    }
+
+    /// Somebody asks twice, and between the two comes what the steps do; tells the questions that are to be asked again.
+    fn told(between: impl FnOnce(&Watch, &MoRef, &Properties, &Properties)) -> Vec<String> {
+        let (watch, vm) = (Watch::new("vc", Arc::default()), MoRef::new("VirtualMachine", "vm-1"));
+        let (first, off, on) = (query("first"), power("off"), power("on"));
+        let asking = Asking { watch: &watch, object: &vm, query: &first, watched: true };
+        assert!(asking.is_room());
+        asking.rests_on(off.clone());
+        between(&watch, &vm, &off, &on);
+        let mut told = Vec::new();
+        watch.changes.hand_out(|queries| told.extend(queries.iter().map(|query| query.question.clone())));
+        told
+    }
+
+    fn ask_second(watch: &Watch, vm: &MoRef, meanwhile: impl FnOnce(), seen: &Properties) {
+        let second = query("second");
+        let asking = Asking { watch, object: vm, query: &second, watched: true };
+        assert!(asking.is_room());
+        meanwhile();
+        asking.rests_on(seen.clone());
+    }
+
+    #[test]
+    fn a_second_answer_that_says_the_same_tells_nobody() {
+        assert_eq!(told(|watch, vm, off, _| ask_second(watch, vm, || (), off)), [""; 0]);
+    }
+
+    #[test]
+    fn a_change_that_comes_during_a_second_question_is_told_to_whoever_asked_first() {
+        let told = told(|watch, vm, _, on| ask_second(watch, vm, || watch.told(vm, Some(on)), on));
+        assert!(told.contains(&"first".to_owned()), "{told:?}");
+    }
+
+    #[test]
+    fn a_second_answer_that_is_ahead_of_the_news_tells_whoever_asked_first() {
+        let told = told(|watch, vm, _, on| ask_second(watch, vm, || (), on));
+        assert!(told.contains(&"first".to_owned()), "{told:?}");
+    }
+
+    #[test]
+    fn a_second_answer_that_is_behind_the_news_is_asked_for_again() {
+        let told = told(|watch, vm, off, on| ask_second(watch, vm, || watch.told(vm, Some(on)), off));
+        assert!(told.contains(&"second".to_owned()), "{told:?}");
+    }
+
+    #[test]
+    fn a_second_question_that_fails_leaves_the_first_answer_watched() {
+        let told = told(|watch, vm, _, on| {
+            let second = query("second");
+            let asking = Asking { watch, object: vm, query: &second, watched: true };
+            assert!(asking.is_room());
+            drop(asking);
+            watch.told(vm, Some(on));
+        });
+        assert!(told.contains(&"first".to_owned()), "{told:?}");
+    }
 }

@@ -8,9 +8,9 @@ use evenkeel_providers::vsphere::Vsphere;
 use evenkeel_providers::vsphere::limits::CallLimits;
 use evenkeel_providers::vsphere::tls::Trust;
 use serde_json::json;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
-use crate::support::{PATIENCE, World, login, owner, soap};
+use crate::support::{World, login, owner, query, soap};
 
 #[tokio::test]
 async fn a_vm_is_cloned_configured_run_and_destroyed() {
@@ -67,13 +67,12 @@ async fn the_end_of_a_task_and_a_new_address_are_told_of_within_a_second() {
     let took = started.elapsed();
     assert!(took > Duration::from_millis(1400) && took < Duration::from_millis(2500), "{took:?}");
 
-    let seen = world.ask("vm", json!({"vm": vm})).await;
+    let of_vm = query("vm", json!({"vm": vm}));
+    let seen = world.ask_query(&world.caller, of_vm.clone()).await;
     assert_eq!((&seen["watched"], &seen["vm"]["nics"][0]["ips"]), (&json!(true), &json!([])));
-    let changes = world.vsphere.changes().expect("it tells of changes");
-    changes.hand_out(|_| ());
-    let told = Instant::now();
+    let (before, told) = (world.told(&of_vm), Instant::now());
     world.vcsim.control(&format!("guest-ip?vm={vm}&card=0&ip=10.0.0.9&ip=fe80::1")).expect("an address");
-    timeout(PATIENCE, changes.some()).await.expect("it tells of the address");
+    world.told_again(&of_vm, before).await;
     assert!(told.elapsed() < Duration::from_secs(1), "{:?}", told.elapsed());
     let seen = world.ask("vm", json!({"vm": vm})).await;
     assert_eq!(seen["vm"]["nics"][0]["ips"], json!(["10.0.0.9", "fe80::1"]));

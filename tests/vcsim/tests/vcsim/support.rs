@@ -1,5 +1,6 @@
 //! A provider on a vcsim, and somebody who asks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,15 +15,18 @@ use evenkeel_providers::vsphere::tls::Trust;
 use evenkeel_providers::{Caller, Provider};
 use evenkeel_test_vcsim::{Options, Vcsim};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 /// Longer than anything here takes.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct World {
     pub vcsim: Vcsim,
-    pub vsphere: Vsphere,
+    pub vsphere: Arc<Vsphere>,
     pub caller: Caller,
     keys: AtomicU32,
+    /// How often each question was told to be answered otherwise.
+    told: watch::Receiver<BTreeMap<ExternalQuery, u64>>,
 }
 
 pub fn caller(name: &str) -> Caller {
@@ -50,17 +54,29 @@ impl World {
         let options = Options { login: Some(("user".into(), "pass".into())) };
         let vcsim = Vcsim::start(test, options)?;
         let far_end = soap(&vcsim, &Trust::Authorities(vcsim.authority()));
-        let vsphere = Vsphere::new().with("vc", Arc::new(far_end), Arc::new(login), limits);
-        Some(World { vcsim, vsphere, caller: caller("m-0"), keys: AtomicU32::default() })
+        let vsphere = Arc::new(Vsphere::new().with("vc", Arc::new(far_end), Arc::new(login), limits));
+        let told = count(Arc::clone(&vsphere));
+        Some(World { vcsim, vsphere, caller: caller("m-0"), keys: AtomicU32::default(), told })
     }
 
-    pub async fn ask_as(&self, caller: &Caller, question: &str, mut arguments: Value) -> Value {
-        arguments["server"] = json!("vc");
-        let query = ExternalQuery {
-            provider: "vsphere".into(),
-            question: question.into(),
-            arguments: arguments.to_string().into(),
-        };
+    /// How often a question was told to be answered otherwise.
+    pub fn told(&self, query: &ExternalQuery) -> u64 {
+        self.told.borrow().get(query).copied().unwrap_or_default()
+    }
+
+    /// Returns once that is more than before.
+    pub async fn told_again(&self, query: &ExternalQuery, before: u64) {
+        let mut told = self.told.clone();
+        let again = told.wait_for(|told| told.get(query).is_some_and(|count| *count > before));
+        let again = tokio::time::timeout(PATIENCE, again).await;
+        again.unwrap_or_else(|_| panic!("it tells of {query:?}")).expect("it goes on telling");
+    }
+
+    pub async fn ask_as(&self, caller: &Caller, question: &str, arguments: Value) -> Value {
+        self.ask_query(caller, query(question, arguments)).await
+    }
+
+    pub async fn ask_query(&self, caller: &Caller, query: ExternalQuery) -> Value {
         let answer = self.vsphere.answer(caller, &query).await.expect("an answer");
         serde_json::from_str(&answer).expect("JSON")
     }
@@ -104,18 +120,18 @@ impl World {
         self.finish_as(&self.caller, operation, arguments).await
     }
 
-    /// The task once it has ended: looked at again whenever the provider tells, and never else.
+    /// The task once it has ended: looked at again whenever the provider tells of it, and never else.
     pub async fn ended(&self, caller: &Caller, task: &str) -> Value {
-        let changes = self.vsphere.changes().expect("it tells of changes");
+        let query = query("task", json!({"task": task}));
         loop {
-            let answer = self.ask_as(caller, "task", json!({"task": task})).await;
+            let before = self.told(&query);
+            let answer = self.ask_query(caller, query.clone()).await;
             assert_eq!(answer["result"], "hit", "{answer}");
             if !matches!(answer["task"]["state"].as_str(), Some("queued" | "running")) {
                 return answer["task"].clone();
             }
             assert_eq!(answer["watched"], true);
-            tokio::time::timeout(PATIENCE, changes.some()).await.expect("it tells that the task ended");
-            changes.hand_out(|_| ());
+            self.told_again(&query, before).await;
         }
     }
 
@@ -128,6 +144,29 @@ impl World {
             "sensitive": {"extraConfig": {"guestinfo.userdata": "c2VjcmV0"}},
         })
     }
+}
+
+pub fn query(question: &str, mut arguments: Value) -> ExternalQuery {
+    arguments["server"] = json!("vc");
+    let arguments = arguments.to_string().into();
+    ExternalQuery { provider: "vsphere".into(), question: question.into(), arguments }
+}
+
+/// Counts what is told, for as many as want to know.
+fn count(vsphere: Arc<Vsphere>) -> watch::Receiver<BTreeMap<ExternalQuery, u64>> {
+    let (counts, told) = watch::channel(BTreeMap::new());
+    tokio::spawn(async move {
+        let changes = vsphere.changes().expect("it tells of changes");
+        while !counts.is_closed() {
+            changes.some().await;
+            changes.hand_out(|told| {
+                counts.send_modify(|counts| {
+                    told.iter().for_each(|query| *counts.entry(query.clone()).or_default() += 1);
+                });
+            });
+        }
+    });
+    told
 }
 
 /// A UUID of a name's own.

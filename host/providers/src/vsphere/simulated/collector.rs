@@ -1,4 +1,4 @@
-//! Property collectors: what they were told to look at, and what they told of it last.
+//! Property collectors and list views: what they were told to look at, and what they told of it last.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +28,10 @@ impl State {
 
     pub(crate) fn make_filter(&mut self, call: &Call) -> Result<Data, Fault> {
         let spec = call.parameters.get("spec").cloned().ok_or_else(not_found)?;
-        let mut objects =
-            spec.items_of("objectSet").iter().filter_map(|object| object.get("obj")?.reference());
-        if objects.any(|object| self.properties(object).is_none()) {
-            return Err(not_found());
+        for object in spec.items_of("objectSet").iter().filter_map(|object| object.get("obj")?.reference()) {
+            if self.properties(object).is_none() && !self.views.contains_key(&object.id) {
+                return Err(not_found());
+            }
         }
         let collector = self.collectors.get_mut(&call.target.id).ok_or_else(not_found)?;
         let filter =
@@ -49,9 +49,8 @@ impl State {
         let mut taken = taken.ok_or_else(not_found)?;
         let mut sets = Vec::new();
         for (filter, spec) in &taken.filters {
-            let objects =
-                spec.items_of("objectSet").iter().filter_map(|object| object.get("obj")?.reference());
-            let changed: Vec<Object> = objects
+            let changed: Vec<Object> = self
+                .looked_at(spec)
                 .filter_map(|object| update(&mut taken.told, object, self.selected(object, spec)))
                 .collect();
             if !changed.is_empty() {
@@ -66,10 +65,49 @@ impl State {
         Ok((!sets.is_empty()).then(|| set.with("filterSet", sets).into()))
     }
 
+    /// The objects of a filter: those that it names, and those that a view holds that it names.
+    fn looked_at<'a>(&'a self, spec: &'a Data) -> impl Iterator<Item = &'a MoRef> {
+        let named = spec.items_of("objectSet").iter().filter_map(|object| object.get("obj")?.reference());
+        named.flat_map(|object| match self.views.get(&object.id) {
+            Some(view) => view.iter().collect(),
+            None => vec![object],
+        })
+    }
+
+    pub(crate) fn make_view(&mut self, call: &Call) -> Result<Data, Fault> {
+        let objects = references(call, "obj");
+        if objects.iter().any(|object| self.properties(object).is_none()) {
+            return Err(not_found());
+        }
+        self.last_view += 1;
+        let id = format!("session[1]view-{}", self.last_view);
+        self.views.insert(id.clone(), objects.into_iter().collect());
+        Ok(Data::Ref(MoRef::new("ListView", &id)))
+    }
+
+    /// Tells which objects are not there.
+    pub(crate) fn change_view(&mut self, call: &Call) -> Result<Data, Fault> {
+        let (gone, there): (Vec<MoRef>, Vec<MoRef>) =
+            references(call, "add").into_iter().partition(|object| self.properties(object).is_none());
+        let view = self.views.get_mut(&call.target.id).ok_or_else(not_found)?;
+        view.extend(there);
+        references(call, "remove").iter().for_each(|object| {
+            view.remove(object);
+        });
+        // The next look has to tell of what came, changed or not.
+        self.version += 1;
+        Ok(Data::List(gone.into_iter().map(Data::Ref).collect()))
+    }
+
     /// Whether every collector has told of everything.
     pub(crate) fn all_told(&self) -> bool {
         self.collectors.values().all(|collector| collector.told_up_to == self.version)
     }
+}
+
+fn references(call: &Call, parameter: &str) -> Vec<MoRef> {
+    let items = call.parameters.get(parameter).map(Data::items).unwrap_or_default();
+    items.iter().filter_map(Data::reference).cloned().collect()
 }
 
 fn update(

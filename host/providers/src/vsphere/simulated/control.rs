@@ -179,6 +179,7 @@ impl State {
                 self.watches_work = works;
                 if !works {
                     self.collectors.clear();
+                    self.views.clear();
                 }
             }
             Command::Restart(_) => self.restart(),
@@ -206,6 +207,7 @@ impl State {
     fn drop_session(&mut self) {
         self.logged_in = false;
         self.collectors.clear();
+        self.views.clear();
     }
 
     /// Tasks under way are lost with their effects: vCenter does not take them up again.

@@ -239,4 +239,5 @@ pub(crate) fn content() -> Object {
         .with("about", about)
         .with("sessionManager", singleton("SessionManager", "SessionManager"))
         .with("searchIndex", singleton("SearchIndex", "SearchIndex"))
+        .with("viewManager", singleton("ViewManager", "ViewManager"))
 }

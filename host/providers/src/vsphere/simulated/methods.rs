@@ -59,6 +59,7 @@ impl State {
             "Logout" => {
                 self.logged_in = false;
                 self.collectors.clear();
+                self.views.clear();
                 Ok(nothing())
             }
             "FindByInventoryPath" => {
@@ -67,7 +68,9 @@ impl State {
             "FindAllByUuid" => Ok(self.find_uuid(call).into()),
             "FindByUuid" => Ok(self.find_uuid(call).into_iter().next().map_or(nothing(), Data::Ref)),
             "RetrievePropertiesEx" => self.retrieve(call),
-            "CreatePropertyCollector" | "CreateFilter" | "WaitForUpdatesEx" if !self.watches_work => {
+            "CreatePropertyCollector" | "CreateFilter" | "CreateListView" | "WaitForUpdatesEx"
+                if !self.watches_work =>
+            {
                 Err(plain("NotSupported", "The operation is not supported on the object."))
             }
             "CreatePropertyCollector" => Ok(Data::Ref(self.make_collector())),
@@ -75,6 +78,9 @@ impl State {
             "DestroyPropertyCollector" => {
                 self.collectors.remove(&call.target.id).map(|_| nothing()).ok_or_else(not_found)
             }
+            "CreateListView" => self.make_view(call),
+            "ModifyListView" => self.change_view(call),
+            "DestroyView" => self.views.remove(&call.target.id).map(|_| nothing()).ok_or_else(not_found),
             "CloneVM_Task" => self.clone_vm(call),
             "ReconfigVM_Task" => self.reconfigure(call),
             "PowerOnVM_Task" => self.on_vm(call, OperationName::PowerOn, Deed::Power(Power::On)),

@@ -1,6 +1,6 @@
 //! What a simulated vCenter knows: its VMs and tasks, and what is due when.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -19,6 +19,8 @@ pub(crate) struct State {
     pub(crate) vms: BTreeMap<String, Vm>,
     pub(crate) tasks: BTreeMap<String, Task>,
     pub(crate) collectors: BTreeMap<String, Collector>,
+    /// List views, by id.
+    pub(crate) views: BTreeMap<String, BTreeSet<MoRef>>,
     pub(crate) faults: Faults,
     pub(crate) logged_in: bool,
     pub(crate) login_works: bool,
@@ -35,6 +37,7 @@ pub(crate) struct State {
     last_vm: u64,
     last_task: u64,
     pub(crate) last_collector: u64,
+    pub(crate) last_view: u64,
 }
 
 /// A VM.
@@ -98,6 +101,7 @@ impl State {
             vms: BTreeMap::new(),
             tasks: BTreeMap::new(),
             collectors: BTreeMap::new(),
+            views: BTreeMap::new(),
             faults: Faults::default(),
             logged_in: false,
             login_works: true,
@@ -111,6 +115,7 @@ impl State {
             last_vm: 0,
             last_task: 0,
             last_collector: 0,
+            last_view: 0,
         };
         let datacenter = config.inventory.datacenters.first().cloned().unwrap_or_else(|| "/DC0".to_owned());
         state.add_template(&format!("{datacenter}/vm/tpl"));
