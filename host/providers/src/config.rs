@@ -8,6 +8,9 @@
 //!     thumbprint: AB:CD:…            # or `ca: |` with PEM; default: the system's authorities
 //!     credentials: {namespace: infra, name: vcenter}   # a Secret with `username` and `password`
 //!     limits: {concurrent: 8, perSecond: 200, deadlineSeconds: 30}
+//! machine:                           # by what machine classes call their `provider`
+//!   vsphere: {driver: vsphere}       # VMs of the vCenters above, which `providerSpec.server` names
+//!   sim: {driver: simulated}         # a cloud in memory, for trials
 //! ```
 
 use std::collections::BTreeMap;
@@ -16,6 +19,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use crate::machine::simulated::{self, Cloud};
+use crate::machine::vsphere::VsphereDriver;
+use crate::machine::{self, Drivers, MachineProvider};
 use crate::provider::Providers;
 use crate::vsphere::Vsphere;
 use crate::vsphere::credentials::Credentials;
@@ -36,7 +42,25 @@ pub struct ProvidersConfig {
     /// vCenters, by the names that plugins know them by.
     #[serde(default)]
     pub vsphere: BTreeMap<String, VcenterConfig>,
+    /// Drivers of machine classes, by what a class calls its `provider`.
+    #[serde(default)]
+    pub machine: BTreeMap<String, DriverConfig>,
 }
+
+/// A driver of machine classes.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "driver", rename_all = "kebab-case")]
+pub enum DriverConfig {
+    /// VMs of the vCenters of the section `vsphere`.
+    Vsphere(NoSettings),
+    /// VMs of a cloud that exists in memory and ends with the host: for trials.
+    Simulated(Box<simulated::Config>),
+}
+
+/// There is nothing to set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoSettings {}
 
 /// A vCenter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -122,6 +146,12 @@ pub enum ConfigError {
         /// Why not.
         source: TrustError,
     },
+    /// A driver without anything to drive.
+    #[error("machine {driver}: there is no vCenter in the section vsphere")]
+    NoVcenters {
+        /// The driver.
+        driver: String,
+    },
     /// A limit that lets nothing through.
     #[error("vsphere {server}: a limit of 0 lets nothing through")]
     Limit {
@@ -141,9 +171,21 @@ impl ProvidersConfig {
         credentials: &dyn Fn(&SecretRef) -> Arc<dyn Credentials>,
     ) -> Result<Providers, ConfigError> {
         let mut providers = Providers::default();
-        if self.vsphere.is_empty() {
-            return Ok(providers);
+        let vsphere = self.vcenters(credentials)?;
+        if !self.machine.is_empty() {
+            let drivers = self.drivers(vsphere.as_ref())?;
+            providers = providers.with(machine::NAME, Arc::new(MachineProvider::new(drivers)));
         }
+        if let Some(vsphere) = vsphere {
+            providers = providers.with("vsphere", vsphere);
+        }
+        Ok(providers)
+    }
+
+    fn vcenters(
+        &self,
+        credentials: &dyn Fn(&SecretRef) -> Arc<dyn Credentials>,
+    ) -> Result<Option<Arc<Vsphere>>, ConfigError> {
         let mut vsphere = Vsphere::new();
         for (name, server) in &self.vsphere {
             let endpoint = server.endpoint(name)?;
@@ -153,8 +195,25 @@ impl ProvidersConfig {
             };
             vsphere = vsphere.with(name, far_end, credentials(&server.credentials), server.limits(name)?);
         }
-        providers = providers.with("vsphere", Arc::new(vsphere));
-        Ok(providers)
+        Ok((!self.vsphere.is_empty()).then(|| Arc::new(vsphere)))
+    }
+
+    fn drivers(&self, vsphere: Option<&Arc<Vsphere>>) -> Result<Drivers, ConfigError> {
+        let mut drivers = Drivers::default();
+        for (name, driver) in &self.machine {
+            drivers = match (driver, vsphere) {
+                (DriverConfig::Simulated(cloud), _) => {
+                    drivers.with(name, Arc::new(Cloud::new((**cloud).clone())))
+                }
+                (DriverConfig::Vsphere(NoSettings {}), Some(vsphere)) => {
+                    drivers.with(name, Arc::new(VsphereDriver::new(Arc::<Vsphere>::clone(vsphere))))
+                }
+                (DriverConfig::Vsphere(NoSettings {}), None) => {
+                    return Err(ConfigError::NoVcenters { driver: name.clone() });
+                }
+            };
+        }
+        Ok(drivers)
     }
 }
 
@@ -224,6 +283,45 @@ mod tests {
         };
         let made = config.make(&login).map(|_| "made").map_err(|error| error.to_string());
         expected.assert_eq(&format!("{made:?}"));
+    }
+
+    /// A whole configuration, as it is read from a file.
+    async fn check_whole(config: Value, expected: Expect) {
+        let login = |_: &SecretRef| -> Arc<dyn Credentials> {
+            Arc::new(Login { user: "u".into(), password: "p".into() })
+        };
+        let read = serde_json::from_value::<ProvidersConfig>(config).map_err(|error| error.to_string());
+        let made = read.and_then(|config| match config.make(&login) {
+            Ok(providers) => Ok(providers.names().join(", ")),
+            Err(error) => Err(error.to_string()),
+        });
+        expected.assert_eq(&format!("{made:?}"));
+    }
+
+    #[tokio::test]
+    async fn drivers_of_machine_classes_are_made_by_their_names() {
+        let vcenter = json!({"credentials": {"namespace": "infra", "name": "vcenter"}});
+        check_whole(json!({}), expect![[r#"Ok("")"#]]).await;
+        check_whole(
+            json!({"machine": {"sim": {"driver": "simulated", "nodeNames": "generated"}}}),
+            expect![[r#"Ok("machine")"#]],
+        )
+        .await;
+        check_whole(
+            json!({"vsphere": {"vc": vcenter}, "machine": {"vsphere": {"driver": "vsphere"}, "sim": {"driver": "simulated"}}}),
+            expect![[r#"Ok("machine, vsphere")"#]],
+        )
+        .await;
+        check_whole(json!({"machine": {"vsphere": {"driver": "vsphere"}}}), expect![[r#"Err("machine vsphere: there is no vCenter in the section vsphere")"#]]).await;
+        check_whole(json!({"machine": {"a": {"driver": "aws"}}}), expect![[r#"Err("unknown variant `aws`, expected `vsphere` or `simulated`")"#]]).await;
+        check_whole(json!({"machine": {"a": {}}}), expect![[r#"Err("missing field `driver`")"#]]).await;
+        check_whole(json!({"machine": {"a": {"driver": "simulated", "nodes": 1}}}), expect![[r#"Err("unknown field `nodes`, expected one of `credentials`, `nodeNames`, `initialize`, `vms`, `operations`")"#]]).await;
+        check_whole(
+            json!({"vsphere": {"vc": vcenter}, "machine": {"a": {"driver": "vsphere", "server": "vc"}}}),
+            expect![[r#"Err("unknown field `server`, there are no fields")"#]],
+        )
+        .await;
+        check_whole(json!({"machines": {}}), expect![[r#"Err("unknown field `machines`, expected `vsphere` or `machine`")"#]]).await;
     }
 
     #[tokio::test]

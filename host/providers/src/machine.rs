@@ -2,17 +2,19 @@
 //! controller manager.
 //!
 //! The provider reads the calls, keeps the operations of one machine in order, and turns what the driver says into answers.
-//! A [`Driver`] does the rest: the [simulated one](simulated) for scenarios, others for clouds.
+//! A [`Driver`] does the rest: the [simulated one](simulated) for scenarios and trials, [another](vsphere) on vCenter.
 
 pub mod call;
 pub mod code;
 mod driver;
+mod drivers;
 mod ledger;
 mod provider;
 pub mod simulated;
 pub mod vsphere;
 
 pub use driver::{Driver, DriverError, DriverFuture, Vm};
+pub use drivers::Drivers;
 pub use provider::MachineProvider;
 
 /// The name that plugins know the provider by.

@@ -6,8 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use evenkeel_core::contract::{ExternalQuery, Failure, FailureKind, Json, ObjectRef, Operation};
+use tokio::time::Instant;
 
 use crate::changes::Changes;
+use crate::traffic::{CallObserver, CallReport, CallResult, FarEnd};
 
 /// What a question or an operation resolves to.
 pub type ProviderFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
@@ -38,6 +40,13 @@ pub trait Provider: Send + Sync {
         operation: &'a Operation,
     ) -> ProviderFuture<'a, Option<Json>>;
 
+    /// The answer to a question as far as it is known to hold still, without asking anybody; none where somebody would
+    /// have to be asked.
+    fn standing(&self, query: &ExternalQuery) -> Option<Json> {
+        let _ = query;
+        None
+    }
+
     /// Where it tells which questions may be answered otherwise now; none where it never tells, and passes that
     /// wait for something have to look again by themselves.
     fn changes(&self) -> Option<&Changes> {
@@ -53,39 +62,108 @@ pub trait Provider: Send + Sync {
     fn idle(&self) -> bool {
         true
     }
+
+    /// The questions and operations that it knows, for whoever counts: a plugin may ask for anything.
+    fn calls(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Whether an answer says that the outside world could not be asked, or would not.
+    fn is_trouble(&self, answer: &str) -> bool {
+        let _ = answer;
+        false
+    }
+
+    /// The systems that it speaks to, as they stand now.
+    fn far_ends(&self) -> Vec<FarEnd> {
+        Vec::new()
+    }
 }
 
 /// The providers of a host, by name.
 #[derive(Clone, Default)]
-pub struct Providers(BTreeMap<String, Arc<dyn Provider>>);
+pub struct Providers {
+    named: BTreeMap<String, Arc<dyn Provider>>,
+    on_call: Option<CallObserver>,
+}
 
 impl Providers {
     /// Adds a provider; one of the same name is replaced.
     pub fn with(mut self, name: &str, provider: Arc<dyn Provider>) -> Self {
-        self.0.insert(name.to_owned(), provider);
+        self.named.insert(name.to_owned(), provider);
+        self
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&str> {
+        self.named.keys().map(String::as_str).collect()
+    }
+
+    /// Tells of every call that has ended.
+    pub fn observed_by(mut self, on_call: CallObserver) -> Self {
+        self.on_call = Some(on_call);
         self
     }
 
     /// Puts a question; a provider that the host lacks is a denial.
     pub async fn answer(&self, caller: &Caller, query: &ExternalQuery) -> Result<Json, Failure> {
-        self.named(&query.provider)?.answer(caller, query).await
+        let (provider, began) = (self.get(&query.provider)?, Instant::now());
+        let answer = provider.answer(caller, query).await;
+        self.ended((&query.provider, &query.question), provider, answer.as_deref(), began);
+        answer
     }
 
     /// Has an operation carried out; a provider that the host lacks is a denial.
     pub async fn perform(&self, caller: &Caller, operation: &Operation) -> Result<Option<Json>, Failure> {
-        self.named(&operation.provider)?.perform(caller, operation).await
+        let (provider, began) = (self.get(&operation.provider)?, Instant::now());
+        let outcome = provider.perform(caller, operation).await;
+        let said = outcome.as_ref().map(|answer| answer.as_deref().unwrap_or_default());
+        self.ended((&operation.provider, &operation.operation), provider, said, began);
+        outcome
+    }
+
+    /// The answer to a question as far as it is known to hold still; none where somebody would have to be asked.
+    pub fn standing(&self, query: &ExternalQuery) -> Option<Json> {
+        self.named.get(&query.provider)?.standing(query)
+    }
+
+    /// The systems that they speak to, by provider.
+    pub fn far_ends(&self) -> Vec<(&str, FarEnd)> {
+        let mut all = Vec::new();
+        for (name, provider) in &self.named {
+            all.extend(provider.far_ends().into_iter().map(|end| (name.as_str(), end)));
+        }
+        all
+    }
+
+    fn ended(
+        &self,
+        (provider, call): (&str, &str),
+        of: &Arc<dyn Provider>,
+        said: Result<&str, &Failure>,
+        began: Instant,
+    ) {
+        let Some(on_call) = &self.on_call else { return };
+        // The name came from a plugin.
+        let call = of.calls().iter().copied().find(|known| *known == call).unwrap_or("other");
+        let result = match said {
+            Ok(answer) if of.is_trouble(answer) => CallResult::Trouble,
+            Ok(_) => CallResult::Ok,
+            Err(_) => CallResult::Failed,
+        };
+        on_call(&CallReport { provider, call, result, took: began.elapsed() });
     }
 
     /// Nobody waits for another answer to this question any more.
     pub fn forget(&self, query: &ExternalQuery) {
-        if let Some(provider) = self.0.get(&query.provider) {
+        if let Some(provider) = self.named.get(&query.provider) {
             provider.forget(query);
         }
     }
 
     /// Whether none of them has something to tell.
     pub fn idle(&self) -> bool {
-        self.0
+        self.named
             .values()
             .all(|provider| provider.idle() && provider.changes().is_none_or(|changes| changes.is_empty()))
     }
@@ -93,7 +171,7 @@ impl Providers {
     /// Waits until one of them has something to tell, and hands out all that it has; never returns where none tells.
     /// Nothing is lost where the future is dropped; the providers are not idle before it is handed out.
     pub async fn told(&self, take: impl FnOnce(&BTreeSet<ExternalQuery>)) {
-        let telling: Vec<_> = self.0.values().filter_map(|provider| provider.changes()).collect();
+        let telling: Vec<_> = self.named.values().filter_map(|provider| provider.changes()).collect();
         if telling.is_empty() {
             return std::future::pending().await;
         }
@@ -104,8 +182,8 @@ impl Providers {
         }
     }
 
-    fn named(&self, name: &str) -> Result<&Arc<dyn Provider>, Failure> {
-        self.0
+    fn get(&self, name: &str) -> Result<&Arc<dyn Provider>, Failure> {
+        self.named
             .get(name)
             .ok_or_else(|| Failure::new(FailureKind::Denied, format!("no such provider: {name:?}")))
     }

@@ -9,7 +9,10 @@ use crate::provider::Provider;
 use crate::vsphere::simulated::VsphereTwin;
 
 /// A provider whose far end is simulated: on tokio's clock, and the same for the same seed.
-pub trait Twin: Provider {
+pub trait Twin: Send + Sync {
+    /// The provider: the code that runs in production, too.
+    fn as_provider(&self) -> Arc<dyn Provider>;
+
     /// Has something happen at the far end, such as a fault.
     fn control(&self, command: &Value) -> Result<(), TwinError>;
 

@@ -33,14 +33,29 @@ use serde::de::DeserializeOwned;
 
 use crate::changes::Changes;
 use crate::provider::{Caller, Provider, ProviderFuture};
+use crate::traffic::{Count, FarEnd};
 
 use self::credentials::Credentials;
 use self::limits::CallLimits;
 use self::perform::Deed;
 use self::server::Server;
-pub use self::session::Count;
 use self::vcenter::Vcenter;
 use self::words::{Answer, AskPlacement, AskTask, AskVm, AskVmByName, AskVmByUuid, Outcome, Reason, Unknown};
+
+/// The questions, then the operations.
+const CALLS: &[&str] = &[
+    "task",
+    "vm",
+    "vm-by-uuid",
+    "vm-by-name",
+    "placement",
+    "clone",
+    "reconfigure",
+    "power-on",
+    "power-off",
+    "shutdown-guest",
+    "destroy",
+];
 
 /// The provider: vCenters by name.
 #[derive(Default)]
@@ -76,11 +91,6 @@ impl Vsphere {
     /// Objects watched now, by vCenter.
     pub fn watched(&self) -> BTreeMap<&str, usize> {
         self.servers.iter().map(|(name, server)| (name.as_str(), server.watch.len())).collect()
-    }
-
-    /// Whether everything that answers rest on is watched.
-    pub(crate) fn settled(&self) -> bool {
-        self.servers.values().all(|server| server.watch.settled())
     }
 
     fn server(&self, name: &str) -> Result<&Server, Unknown> {
@@ -215,5 +225,28 @@ impl Provider for Vsphere {
 
     fn forget(&self, query: &ExternalQuery) {
         self.servers.values().for_each(|server| server.watch.forget(query));
+    }
+
+    /// Everything that answers rest on is watched, and all that happened was told.
+    fn idle(&self) -> bool {
+        self.servers.values().all(|server| server.watch.settled() && server.session.idle())
+    }
+
+    fn calls(&self) -> &'static [&'static str] {
+        CALLS
+    }
+
+    fn is_trouble(&self, answer: &str) -> bool {
+        // An answer begins with its result.
+        answer.starts_with(r#"{"result":"unknown""#)
+    }
+
+    fn far_ends(&self) -> Vec<FarEnd> {
+        let end = |(name, server): (&String, &Server)| FarEnd {
+            name: name.clone(),
+            requests: server.session.counts(),
+            watched: server.watch.len(),
+        };
+        self.servers.iter().map(end).collect()
     }
 }

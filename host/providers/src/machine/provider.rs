@@ -1,5 +1,8 @@
 //! From questions and operations to calls of the driver, and from what it says to answers.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
 use evenkeel_core::contract::{ExternalQuery, Failure, FailureKind, Json, Operation};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -7,18 +10,43 @@ use serde_json::{Value, json};
 use super::call::{self, Call, ListCall, Whose};
 use super::driver::{Driver, DriverError};
 use super::ledger::Ledger;
+use crate::changes::Changes;
 use crate::provider::{Caller, Provider, ProviderFuture};
+
+/// The questions, then the operations.
+const CALLS: &[&str] = &["status", "list", "operations", "create", "initialize", "delete"];
 
 /// The provider `machine` on a driver.
 pub struct MachineProvider<D> {
     driver: D,
     ledger: Ledger,
+    told: Option<Told>,
+}
+
+/// What is told where the driver's far end says when something has happened to it.
+#[derive(Default)]
+struct Told {
+    changes: Changes,
+    /// Questions whose answers somebody waits for.
+    waited_for: Mutex<BTreeSet<ExternalQuery>>,
 }
 
 impl<D: Driver> MachineProvider<D> {
     /// On this driver, with nothing known of earlier operations.
     pub fn new(driver: D) -> Self {
-        Self { driver, ledger: Ledger::default() }
+        Self { driver, ledger: Ledger::default(), told: None }
+    }
+
+    /// The same on a far end that says when something has happened to it: see [`MachineProvider::changed`].
+    pub(super) fn telling(driver: D) -> Self {
+        Self { told: Some(Told::default()), ..Self::new(driver) }
+    }
+
+    /// Something has happened at the far end: every question that somebody waits for may be answered otherwise.
+    pub(super) fn changed(&self) {
+        let Some(Told { changes, waited_for }) = &self.told else { return };
+        let waited_for = waited_for.lock().unwrap_or_else(PoisonError::into_inner);
+        waited_for.iter().for_each(|query| changes.tell(query.clone()));
     }
 
     /// The driver.
@@ -77,11 +105,32 @@ impl<D: Driver> MachineProvider<D> {
 
 impl<D: Driver> Provider for MachineProvider<D> {
     fn answer<'a>(&'a self, _: &'a Caller, query: &'a ExternalQuery) -> ProviderFuture<'a, Json> {
+        if let Some(Told { waited_for, changes: _ }) = &self.told {
+            waited_for.lock().unwrap_or_else(PoisonError::into_inner).insert(query.clone());
+        }
         Box::pin(self.ask(query))
     }
 
     fn perform<'a>(&'a self, _: &'a Caller, operation: &'a Operation) -> ProviderFuture<'a, Option<Json>> {
         Box::pin(self.act(operation))
+    }
+
+    fn changes(&self) -> Option<&Changes> {
+        self.told.as_ref().map(|told| &told.changes)
+    }
+
+    fn forget(&self, query: &ExternalQuery) {
+        if let Some(Told { waited_for, changes: _ }) = &self.told {
+            waited_for.lock().unwrap_or_else(PoisonError::into_inner).remove(query);
+        }
+    }
+
+    fn calls(&self) -> &'static [&'static str] {
+        CALLS
+    }
+
+    fn is_trouble(&self, answer: &str) -> bool {
+        serde_json::from_str::<Value>(answer).is_ok_and(|answer| answer["result"] == "failed")
     }
 }
 

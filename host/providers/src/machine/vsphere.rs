@@ -22,10 +22,10 @@ mod words;
 
 use words::{Answer, Spec};
 
-/// Between two looks at a task.
-const TASK_POLL: Duration = Duration::from_secs(1);
-/// Looks at a task before the call is given up; the next one goes on where it was.
-const TASK_POLLS_MAX: u32 = 60;
+/// Between two looks at a task: the first pause, doubling up to the second.
+const TASK_POLL: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// How long a task is waited for before the call is given up; the next one goes on where it was.
+const TASK_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The driver.
 pub struct VsphereDriver {
@@ -105,28 +105,36 @@ impl VsphereDriver {
         started: Result<Option<String>, DriverError>,
     ) -> Result<(), DriverError> {
         let Some(task) = started? else { return Ok(()) };
-        for _ in 0..TASK_POLLS_MAX {
-            let arguments = json!({"server": spec.server, "task": task});
-            match self.ask(call, "task", &arguments).await? {
+        let query = query("task", &json!({"server": spec.server, "task": task}));
+        // While it is not forgotten the provider keeps the answer up to date, and looking at it costs nothing.
+        let ended = self.ended(call, &query, &task).await;
+        self.vsphere.forget(&query);
+        ended
+    }
+
+    async fn ended(&self, call: &Call, query: &ExternalQuery, task: &str) -> Result<(), DriverError> {
+        let (mut pause, mut waited) = (TASK_POLL.0, Duration::ZERO);
+        while waited < TASK_WAIT_MAX {
+            let answer = self.vsphere.answer(&caller(call), query).await;
+            match Answer::read(answer.map(Some))? {
                 Answer::Hit { task: Some(task), .. } => match text(&task, "/state") {
                     "success" => return Ok(()),
                     "error" => return Err(words::fault(&task["fault"])),
-                    _ => tokio::time::sleep(TASK_POLL).await,
+                    _ => {}
                 },
                 // vCenter forgets tasks that ended a while ago: what came of it is seen by the VM.
                 Answer::Absent => return Ok(()),
                 other => return Err(other.error()),
             }
+            tokio::time::sleep(pause).await;
+            waited += pause;
+            pause = TASK_POLL.1.min(pause * 2);
         }
         Err(DriverError::new(Code::DeadlineExceeded, format!("{task} is still under way")))
     }
 
     async fn ask(&self, call: &Call, question: &str, arguments: &Value) -> Result<Answer, DriverError> {
-        let query = ExternalQuery {
-            provider: "vsphere".into(),
-            question: question.into(),
-            arguments: arguments.to_string().into(),
-        };
+        let query = query(question, arguments);
         let answer = self.vsphere.answer(&caller(call), &query).await;
         // Nobody waits for it to change: the next call asks again.
         self.vsphere.forget(&query);
@@ -197,11 +205,16 @@ impl Tries {
     }
 }
 
+fn query(question: &str, arguments: &Value) -> ExternalQuery {
+    let arguments = arguments.to_string().into();
+    ExternalQuery { provider: "vsphere".into(), question: question.into(), arguments }
+}
+
 fn caller(call: &Call) -> Caller {
     let gvk = Gvk::new("machine.sapcloud.io", "v1alpha1", "Machine");
     Caller {
         plugin: "machine-class".to_owned(),
-        object: ObjectRef::new(gvk, Some(&*call.machine.namespace), &*call.machine.name),
+        object: ObjectRef::new(gvk, Some(call.machine.namespace.as_str()), call.machine.name.as_str()),
         uid: Some(call.machine.uid.clone()),
     }
 }

@@ -90,4 +90,9 @@ pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Result<Data, CallError>> +
 pub trait Vcenter: Send + Sync {
     /// Makes one call. An absent result is an empty list.
     fn call<'a>(&'a self, call: &'a Call) -> CallFuture<'a>;
+
+    /// Whether it has told all that happened to it. Only a simulated one knows.
+    fn idle(&self) -> bool {
+        true
+    }
 }

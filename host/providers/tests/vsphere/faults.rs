@@ -94,7 +94,14 @@ async fn clones_that_start_at_once_take_each_its_own_task() {
             operation: "clone".into(),
             arguments: arguments.to_string().into(),
         };
-        world.twin.perform(caller, &operation).await.expect("an outcome").expect("an answer").to_string()
+        world
+            .twin
+            .provider()
+            .perform(caller, &operation)
+            .await
+            .expect("an outcome")
+            .expect("an answer")
+            .to_string()
     });
     let mut tasks = futures::future::join_all(clones).await;
     tasks.sort();

@@ -45,7 +45,7 @@ impl World {
 
     pub async fn ask(&self, question: &str, arguments: Value) -> Value {
         let query = self.query(question, arguments);
-        let answer = self.twin.answer(&self.caller, &query).await.expect("an answer");
+        let answer = self.twin.provider().answer(&self.caller, &query).await.expect("an answer");
         serde_json::from_str(&answer).expect("JSON")
     }
 
@@ -63,7 +63,7 @@ impl World {
             operation: operation.into(),
             arguments: arguments.to_string().into(),
         };
-        let answer = self.twin.perform(&self.caller, &operation).await?.expect("an answer");
+        let answer = self.twin.provider().perform(&self.caller, &operation).await?.expect("an answer");
         Ok(serde_json::from_str(&answer).expect("JSON"))
     }
 
@@ -102,8 +102,8 @@ impl World {
     /// A machine's VM, off.
     pub async fn cloned(&self) -> String {
         let task = self.finish("clone", clone_arguments()).await;
-        self.twin.forget(&self.query("task", json!({"task": task["task"]})));
-        let changes = self.twin.changes().expect("it tells of changes");
+        self.twin.provider().forget(&self.query("task", json!({"task": task["task"]})));
+        let changes = self.twin.provider().changes().expect("it tells of changes");
         changes.hand_out(|_| ());
         task["vm"].as_str().unwrap_or_else(|| panic!("a VM: {task}")).to_owned()
     }

@@ -9,8 +9,8 @@ use evenkeel_engine::clock::VirtualClock;
 use evenkeel_engine::journal::JournalOptions;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_engine::{Host, HostOptions, PassRecord};
+use evenkeel_providers::Providers;
 use evenkeel_providers::twins::{self, Twin, TwinError};
-use evenkeel_providers::{Provider, Providers};
 use evenkeel_sandbox::standins::{self, Stages};
 use evenkeel_sandbox::{Cut, Fault, Sandbox, SandboxOptions};
 use http::Request;
@@ -205,9 +205,10 @@ impl World {
     /// Starts a host that remembers nothing.
     async fn run_host(&mut self) -> Result<(), WorldError> {
         let service = Ambushed::new(self.sandbox.service(), self.ambushes.clone());
-        let providers = self.twins.iter().fold(Providers::default(), |all, (name, twin)| {
-            all.with(name, Arc::<dyn Twin>::clone(twin) as Arc<dyn Provider>)
-        });
+        let providers = self
+            .twins
+            .iter()
+            .fold(Providers::default(), |all, (name, twin)| all.with(name, twin.as_provider()));
         let host = Host::start(HostOptions {
             providers,
             clock: Arc::new(self.clock),

@@ -8,7 +8,7 @@ use serde::de::Error;
 use crate::machine::code::Code;
 
 /// How the cloud is to begin with.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Config {
     /// What the Secrets must hold, in clear; none where the cloud lets everybody in.
@@ -52,7 +52,7 @@ impl Initialize {
 }
 
 /// A VM that is there, or what is left of one.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct GivenVm {
     /// `namespace/name` of its machine.

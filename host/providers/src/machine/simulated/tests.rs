@@ -1,7 +1,5 @@
 //! The provider on the simulated cloud: calls as a plugin makes them, answers as it gets them.
 
-use std::sync::Arc;
-
 use evenkeel_core::contract::{ExternalQuery, Gvk, ObjectRef, Operation};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -14,14 +12,14 @@ use crate::twins::Twin;
 fn check(config: Value, script: &str, expected: Expect) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let text = runtime.block_on(async {
-        let twin = Arc::new(MachineTwin::new(&config).expect("a configuration"));
+        let twin = MachineTwin::new(&config).expect("a configuration");
         let mut text = String::new();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (word, rest) = line.split_once(' ').expect("a word and the rest");
             let outcome = match word {
                 "control" => format!("{:?}", twin.control(&serde_json::from_str(rest).expect("a command"))),
                 "expect" => format!("{:?}", twin.expect(&serde_json::from_str(rest).expect("a wish"))),
-                call => run(&*twin, call, rest).await,
+                call => run(&*twin.as_provider(), call, rest).await,
             };
             text += &format!("{line}\n  {outcome}\n");
         }
@@ -30,7 +28,7 @@ fn check(config: Value, script: &str, expected: Expect) {
     expected.assert_eq(&text);
 }
 
-async fn run(twin: &MachineTwin, call: &str, machine: &str) -> String {
+async fn run(provider: &dyn Provider, call: &str, machine: &str) -> String {
     let object =
         ObjectRef::new(Gvk::new("machine.sapcloud.io", "v1alpha1", "Machine"), Some("shoot"), machine);
     let caller = Caller { plugin: "machine-class".into(), object, uid: Some(format!("U-{machine}")) };
@@ -39,16 +37,16 @@ async fn run(twin: &MachineTwin, call: &str, machine: &str) -> String {
         "class": {"name": "a", "provider": "sim", "providerSpec": {}},
         "sensitive": {"secretData": {"user": "Z29vZA=="}},
     });
-    let provider = "machine".into();
+    let name = "machine".into();
     let outcome = match call {
         "create" | "initialize" | "delete" => {
             let operation = Operation {
-                key: format!("{call}/U-{machine}").into(),
-                provider,
+                key: format!("{call}/U-{machine}"),
+                provider: name,
                 operation: call.into(),
                 arguments: arguments.to_string().into(),
             };
-            twin.perform(&caller, &operation).await.map(|answer| answer.unwrap_or_default())
+            provider.perform(&caller, &operation).await.map(|answer| answer.unwrap_or_default())
         }
         question => {
             let arguments = match question {
@@ -57,11 +55,11 @@ async fn run(twin: &MachineTwin, call: &str, machine: &str) -> String {
                 _ => arguments,
             };
             let query = ExternalQuery {
-                provider,
+                provider: name,
                 question: question.into(),
                 arguments: arguments.to_string().into(),
             };
-            twin.answer(&caller, &query).await
+            provider.answer(&caller, &query).await
         }
     };
     match outcome {

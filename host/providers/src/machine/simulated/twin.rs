@@ -1,25 +1,20 @@
 //! The provider `machine` on the simulated cloud, for scenario files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use evenkeel_core::contract::{ExternalQuery, Json, Operation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::config::{Config, Fault, GivenVm};
 use super::{Cloud, read};
-use crate::changes::Changes;
 use crate::machine::MachineProvider;
-use crate::provider::{Caller, Provider, ProviderFuture};
+use crate::provider::Provider;
 use crate::twins::{Twin, TwinError};
 
 /// The provider `machine` on a simulated cloud.
 pub struct MachineTwin {
-    provider: MachineProvider<Cloud>,
-    changes: Changes,
-    /// Questions whose answers somebody waits for.
-    waited_for: Mutex<BTreeSet<ExternalQuery>>,
+    provider: Arc<MachineProvider<Cloud>>,
 }
 
 impl MachineTwin {
@@ -30,16 +25,12 @@ impl MachineTwin {
     pub fn new(config: &Value) -> Result<Self, TwinError> {
         let config: Config = read("machine", config)?;
         let operations = config.operations.clone();
-        let provider = MachineProvider::new(Cloud::new(config));
+        let provider = MachineProvider::telling(Cloud::new(config));
         for key in operations {
             let uid = key.split('/').nth(1).unwrap_or_default();
             provider.know(uid, &key);
         }
-        Ok(Self { provider, changes: Changes::default(), waited_for: Mutex::default() })
-    }
-
-    fn waited_for(&self) -> MutexGuard<'_, BTreeSet<ExternalQuery>> {
-        self.waited_for.lock().unwrap_or_else(PoisonError::into_inner)
+        Ok(Self { provider: Arc::new(provider) })
     }
 }
 
@@ -72,6 +63,10 @@ struct Wanted {
 }
 
 impl Twin for MachineTwin {
+    fn as_provider(&self) -> Arc<dyn Provider> {
+        Arc::<MachineProvider<Cloud>>::clone(&self.provider)
+    }
+
     fn control(&self, command: &Value) -> Result<(), TwinError> {
         let command: Command = read("machine", command)?;
         let mut state = self.provider.driver().lock();
@@ -88,9 +83,7 @@ impl Twin for MachineTwin {
             Command::AddVm(vm) => state.add(vm),
         }
         drop(state);
-        for query in self.waited_for().iter() {
-            self.changes.tell(query.clone());
-        }
+        self.provider.changed();
         Ok(())
     }
 
@@ -147,27 +140,4 @@ impl Twin for MachineTwin {
 fn holds(wanted: &Value, is: &Value) -> bool {
     let fields = wanted.as_object().into_iter().flatten();
     wanted.is_object() && fields.into_iter().all(|(key, value)| is.get(key) == Some(value))
-}
-
-impl Provider for MachineTwin {
-    fn answer<'a>(&'a self, caller: &'a Caller, query: &'a ExternalQuery) -> ProviderFuture<'a, Json> {
-        self.waited_for().insert(query.clone());
-        self.provider.answer(caller, query)
-    }
-
-    fn perform<'a>(
-        &'a self,
-        caller: &'a Caller,
-        operation: &'a Operation,
-    ) -> ProviderFuture<'a, Option<Json>> {
-        self.provider.perform(caller, operation)
-    }
-
-    fn changes(&self) -> Option<&Changes> {
-        Some(&self.changes)
-    }
-
-    fn forget(&self, query: &ExternalQuery) {
-        self.waited_for().remove(query);
-    }
 }

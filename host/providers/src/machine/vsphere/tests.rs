@@ -37,7 +37,7 @@ fn check(spec: &Value, script: &str, expected: Expect) {
         .expect("a runtime");
     let text = runtime.block_on(async {
         let twin: Arc<dyn Twin> = make("vsphere", &json!({}), 1).expect("a vCenter");
-        let driver = VsphereDriver::new(twin.clone());
+        let driver = VsphereDriver::new(twin.as_provider());
         let (mut text, mut state) = (String::new(), None);
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if line.starts_with('{') {
