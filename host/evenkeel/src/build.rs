@@ -324,6 +324,9 @@ fn clean(program: impl AsRef<std::ffi::OsStr>) -> Command {
         "RUSTUP_TOOLCHAIN",
         "RUSTC_WRAPPER",
         "RUSTC_WORKSPACE_WRAPPER",
+        // One set of features for a whole workspace would bring what the host needs into the guest.
+        "CARGO_RESOLVER_FEATURE_UNIFICATION",
+        "CARGO_UNSTABLE_FEATURE_UNIFICATION",
     ];
     for name in outer {
         command.env_remove(name);

@@ -56,11 +56,12 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  evenkeel demo                                   see Kite at work on an embedded Kubernetes
-  evenkeel sandbox --plugins DIR                  an embedded Kubernetes for kubectl, with your plugins
-  evenkeel run --plugins DIR                      run plugins against the cluster of your kubeconfig
-  evenkeel test plugins/kite                      run a plugin's scenarios
-  evenkeel explain KiteUser alice                 why did it do that
+  evenkeel demo                           see Kite at work on an embedded Kubernetes
+  evenkeel demo vsphere-machine                   the same for machines on a simulated vCenter
+  evenkeel sandbox --plugins DIR          an embedded Kubernetes for kubectl, with your plugins
+  evenkeel run --plugins DIR              run plugins against the cluster of your kubeconfig
+  evenkeel test plugins/kite              run a plugin's scenarios
+  evenkeel explain KiteUser ann           why did it do that
 
 Exit codes: 0 fine; 1 found something; 2 could not do it.";
 
@@ -138,8 +139,13 @@ fn report(error: &anyhow::Error) {
     let colour = crate::output::colour_stderr();
     let mut err = std::io::stderr().lock();
     let _ = writeln!(err, "{} {error}", crate::output::paint("error:", crate::output::Paint::Bad, colour));
-    for cause in error.chain().skip(1) {
-        let _ = writeln!(err, "  because {cause}");
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Some libraries print their source themselves: nothing is told twice.
+        if !told.contains(&cause) {
+            let _ = writeln!(err, "  because {cause}");
+        }
+        told = cause;
     }
 }
 

@@ -27,9 +27,16 @@ pub struct ScaffoldArgs {
 #[derive(Debug, Subcommand)]
 enum What {
     /// The CustomResourceDefinitions that the plugin brings along.
+    #[command(after_help = "\
+Examples:
+  evenkeel scaffold crds plugins/kite | kubectl apply --server-side -f -")]
     Crds(PluginArg),
     /// A ServiceAccount for the plugin, and exactly the rights that the manifest names: to write for that account, to
     /// read for the host's.
+    #[command(after_help = "\
+Examples:
+  evenkeel scaffold rbac kite.wasm | kubectl apply -f -
+  evenkeel scaffold rbac kite.wasm --namespace tools --host-account evenkeel --install-crds")]
     Rbac {
         #[command(flatten)]
         plugin: PluginArg,
@@ -37,6 +44,9 @@ enum What {
         rbac: RbacArgs,
     },
     /// The settings file that goes beside the component in a plugins folder.
+    #[command(after_help = "\
+Examples:
+  evenkeel scaffold plugin kite.wasm > plugins/kite.yaml")]
     Plugin(PluginArg),
 }
 
@@ -62,7 +72,10 @@ pub fn run(args: ScaffoldArgs) -> anyhow::Result<Exit> {
         What::Crds(plugin) => {
             let manifest = plugin::manifest(&plugin.plugin)?;
             let crds =
-                manifest.crds.iter().map(|text| serde_json::from_str(text)).collect::<Result<_, _>>()?;
+                manifest.crds.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<_>, _>>()?;
+            if crds.is_empty() {
+                eprintln!("{} brings no CustomResourceDefinitions along.", manifest.name);
+            }
             (plugin, crds)
         }
         What::Rbac { plugin, rbac } => {

@@ -97,6 +97,12 @@ fn folders(args: &TestArgs) -> anyhow::Result<Vec<PathBuf>> {
     if !args.scenarios.is_empty() {
         return Ok(args.scenarios.clone());
     }
+    if !args.plugin.exists() {
+        bail!(
+            "there is no {}: give a component (*.wasm) or the folder of a plugin's crate",
+            args.plugin.display()
+        );
+    }
     let own = args.plugin.join("scenarios");
     if !own.is_dir() {
         bail!("{} has no folder scenarios: name the scenario files", args.plugin.display());

@@ -1,17 +1,34 @@
-//! The program as a person types it.
+//! The program as a person types it, the documents, and the projects that it makes.
 
 mod commands;
+mod docs;
+mod golden;
+mod project;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn evenkeel(args: &[&str], folder: &Path) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_evenkeel"))
+/// The checkout.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout is there")
+}
+
+/// The program with these arguments, in a folder, as it prints for no terminal.
+fn program(args: &[&str], folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
+    command
         .args(args)
         .current_dir(folder)
         .env("NO_COLOR", "1")
-        .output()
-        .expect("the program starts")
+        .env_remove("EVENKEEL_LOG")
+        .env_remove("EVENKEEL_DATA_DIR");
+    // What the outer cargo says of itself must not reach an inner one.
+    command.env_remove("CARGO_TARGET_DIR");
+    command
+}
+
+fn evenkeel(args: &[&str], folder: &Path) -> Output {
+    program(args, folder).output().expect("the program starts")
 }
 
 fn code(output: &Output) -> i32 {

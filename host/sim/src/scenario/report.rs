@@ -59,7 +59,10 @@ pub fn human(outcomes: &[Outcome], took: Duration, colour: Colour) -> String {
     let mut text = String::new();
     for outcome in outcomes {
         let mark = if outcome.passed() { paint("ok  ", "32", colour) } else { paint("FAIL", "31", colour) };
-        let _ = writeln!(text, "{mark} {}: {}", outcome.file, outcome.scenario);
+        let _ = match outcome.scenario.as_str() {
+            "" => writeln!(text, "{mark} {}", outcome.file),
+            sentence => writeln!(text, "{mark} {}: {sentence}", outcome.file),
+        };
         if let Some(error) = &outcome.error {
             let _ = writeln!(text, "     {}", error.replace('\n', "\n     "));
         }
@@ -98,9 +101,10 @@ fn paint(text: &str, code: &str, colour: Colour) -> String {
 
 /// For CI: JUnit's XML, a test case a scenario.
 pub fn junit(outcomes: &[Outcome], took: Duration) -> String {
-    let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
+    let errors = outcomes.iter().filter(|outcome| outcome.error.is_some()).count();
+    let failures = outcomes.iter().filter(|outcome| !outcome.passed()).count() - errors;
     let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"evenkeel\" tests=\"{}\" failures=\"{failed}\" time=\"{:.3}\">\n",
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"evenkeel\" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" time=\"{:.3}\">\n",
         outcomes.len(),
         took.as_secs_f64()
     );
@@ -109,7 +113,8 @@ pub fn junit(outcomes: &[Outcome], took: Duration) -> String {
             text,
             "  <testcase classname=\"{}\" name=\"{}\" time=\"{:.6}\"",
             escape(&outcome.file),
-            escape(&outcome.scenario),
+            // One that cannot be read has no sentence; a nameless case is dropped by some readers.
+            escape(if outcome.scenario.is_empty() { &outcome.file } else { &outcome.scenario }),
             Duration::from_micros(outcome.micros).as_secs_f64()
         );
         if outcome.passed() {
@@ -184,7 +189,7 @@ mod tests {
                      create Namespace a
                    - apply X a/b
                    + apply <Y> a/b
-            FAIL 001-a.yaml: 
+            FAIL 001-a.yaml
                  002-b.yaml:3:5: unknown
             1 passed, 2 failed in 20 ms
         "#]]
@@ -195,7 +200,7 @@ mod tests {
     fn ci_reads_junit() {
         expect![[r#"
             <?xml version="1.0" encoding="UTF-8"?>
-            <testsuite name="evenkeel" tests="3" failures="2" time="0.020">
+            <testsuite name="evenkeel" tests="3" failures="1" errors="1" time="0.020">
               <testcase classname="001-a.yaml" name="a user gets a namespace" time="0.001500"/>
               <testcase classname="002-b.yaml" name="a user gets a namespace" time="0.001500">
                 <failure message="step 2: writes">expected:
@@ -205,7 +210,7 @@ mod tests {
             create Namespace a
             apply &lt;Y&gt; a/b</failure>
               </testcase>
-              <testcase classname="001-a.yaml" name="" time="0.001500">
+              <testcase classname="001-a.yaml" name="001-a.yaml" time="0.001500">
                 <error>002-b.yaml:3:5: unknown</error>
               </testcase>
             </testsuite>
