@@ -261,12 +261,15 @@ mod tests {
 
     #[test]
     fn a_link_ends_below_the_root_whatever_it_says() {
-        let (outside, inside) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (outside, inside) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         std::fs::write(outside.path().join("secret"), "x").expect("a file");
         symlink(outside.path(), inside.path().join("absolute")).expect("a link");
         symlink("../../../../../../..", inside.path().join("relative")).expect("a link");
         let root = Root::open(inside.path()).expect("a root");
-        let read = |path: &str| root.file(&DevicePath::parse(path).expect("a path")).map(|_| ()).map_err(|error| error.kind());
+        let read = |path: &str| {
+            root.file(&DevicePath::parse(path).expect("a path")).map(|_| ()).map_err(|error| error.kind())
+        };
         assert_eq!(read("/absolute/secret"), Err(io::ErrorKind::NotFound));
         let through = format!("/relative{}/secret", outside.path().display());
         assert_eq!(read(&through), Err(io::ErrorKind::NotFound));
@@ -280,7 +283,11 @@ mod tests {
         let root = Root::open(inside.path()).expect("a root");
         let mut told = Vec::new();
         let path = DevicePath::parse("/a/b/c").expect("a path");
-        root.make_parents(&path, &mut |folder| { told.push(folder.to_owned()); Ok(()) }).expect("they are made");
+        root.make_parents(&path, &mut |folder| {
+            told.push(folder.to_owned());
+            Ok(())
+        })
+        .expect("they are made");
         assert_eq!(told, ["/a", "/a/b"]);
         symlink("/nowhere", inside.path().join("link")).expect("a link");
         let path = DevicePath::parse("/link/x").expect("a path");
