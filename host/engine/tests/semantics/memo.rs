@@ -41,10 +41,15 @@ async fn nothing_is_called_where_nothing_that_the_pass_rested_on_has_changed() {
     let world = World::with(plugin.clone()).await;
     world.apply(widget("w")).await;
     world.settle().await;
-    let before = plugin.calls();
+    let (calls, elided) = (plugin.calls(), world.controller("ask").elided);
     world.merge(&widget_ref("w"), json!({"metadata": {"labels": {"outside": "the-view"}}})).await;
     world.settle().await;
-    assert_eq!(plugin.calls(), before);
+    assert_eq!(plugin.calls(), calls);
+    assert_eq!(world.controller("ask").elided, elided, "what lies outside of its view did not even wake it");
+    world.host().resync();
+    world.settle().await;
+    assert_eq!(plugin.calls(), calls);
+    assert!(world.controller("ask").elided > elided, "it was looked at, and the memo stood");
 }
 
 #[tokio::test(start_paused = true)]
