@@ -81,7 +81,7 @@ impl Service {
     }
 
     /// What is known, sealed.
-    pub(super) fn rendered(&self) -> Rendered {
+    pub(in crate::device) fn rendered(&self) -> Rendered {
         self.lock().rendered.clone()
     }
 
@@ -91,13 +91,13 @@ impl Service {
     }
 
     /// Whether it is enrolled, and as what.
-    pub(super) fn enrolment(&self) -> (bool, String) {
+    pub(in crate::device) fn enrolment(&self) -> (bool, String) {
         let known = self.lock();
         (known.enrolled, known.enrolment.clone())
     }
 
     /// Asks for the status to be sent now.
-    pub(super) fn ask_report(&self) {
+    pub(in crate::device) fn ask_report(&self) {
         self.report.notify_one();
     }
 
