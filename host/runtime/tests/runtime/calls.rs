@@ -372,6 +372,21 @@ async fn the_same_request_has_the_same_answer() {
 }
 
 #[tokio::test]
+async fn every_nan_has_the_same_bits() {
+    // Processors hand the payload of an operand on, each in its own way; the contract has one NaN.
+    let adds = that(
+        "(f32.store (i32.const 8192) (f32.add (f32.load (i32.const 8196)) (f32.const 1)))
+         (if (i32.ne (i32.load (i32.const 8192)) (i32.const 0x7fc00000)) (then unreachable))",
+    );
+    let payload = r#"(data (i32.const 8196) "\56\34\a2\7f")"#;
+    check(
+        &adds.with(payload),
+        expect![[r#"Finish(Conclusion { actions: [], prune: [], requeue_after: None })"#]],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn the_cost_of_a_call_is_told() {
     let plugin =
         load(&that("(drop (memory.grow (i32.const 3)))"), tight()).await.expect("the guest is taken");

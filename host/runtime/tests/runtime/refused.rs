@@ -106,6 +106,14 @@ async fn imports_are_refused_by_name() {
 }
 
 #[tokio::test]
+async fn instructions_that_differ_between_processors_are_refused() {
+    let relaxed = that("(drop (i8x16.relaxed_swizzle (v128.const i64x2 0 0) (v128.const i64x2 0 0)))");
+    let outcome = runtime(Limits::default()).load(&relaxed.build()).await;
+    let said = outcome.map(|_| ()).map_err(|error| chain(&error)).expect_err("they are refused");
+    assert!(said.contains("relaxed SIMD"), "{said}");
+}
+
+#[tokio::test]
 async fn another_shape_of_a_type_is_refused_at_load() {
     let other = contract().replace("controlled: bool,", "controlled: bool,\n    dry: bool,");
     let outcome = runtime(Limits::default()).load(&Guest::default().build_against(&other)).await;
