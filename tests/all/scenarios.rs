@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use evenkeel::build::build_plugin;
@@ -62,6 +63,53 @@ fn every_scenario_of_every_plugin_holds() {
         let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.passed()).cloned().collect();
         assert!(failed.is_empty(), "\n{}", report::human(&failed, Duration::ZERO, Colour::Never));
     }
+}
+
+/// The journal of one file, a record a line.
+fn journal(path: &Path, guest: &Arc<dyn Guest>) -> Vec<u8> {
+    let scenario = file::load(path).expect("a scenario");
+    let told = run::tell(&scenario, guest).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    for record in told.passes {
+        serde_json::to_writer(&mut bytes, &*record).expect("a record is JSON");
+        bytes.push(b'\n');
+    }
+    bytes
+}
+
+/// More threads than processors, so that calls are interrupted at any point, wait for each other's slots, and take long.
+const RUNS_AT_ONCE: usize = 16;
+
+#[test]
+fn the_same_scenario_leaves_the_same_journal_however_busy_the_machine_is() {
+    let differing: BTreeMap<String, usize> = PLUGINS
+        .iter()
+        .flat_map(|plugin| journals_under_load(&component(plugin.name), &files_of(plugin)))
+        .fold(BTreeMap::new(), |mut counted, file| {
+            *counted.entry(file).or_default() += 1;
+            counted
+        });
+    assert!(differing.is_empty(), "other journals in so many of {RUNS_AT_ONCE} runs: {differing:#?}");
+}
+
+/// The files whose journal differs when many run at once.
+fn journals_under_load(guest: &Arc<dyn Guest>, files: &[PathBuf]) -> Vec<String> {
+    let alone: Vec<Vec<u8>> = files.iter().map(|path| journal(path, guest)).collect();
+    thread::scope(|scope| {
+        let run = |first: usize| {
+            let alone = &alone;
+            move || {
+                // Each thread begins elsewhere, so that the files that run beside each other differ.
+                let order = (0..files.len()).map(|at| (at + first) % files.len());
+                order
+                    .filter(|at| journal(&files[*at], guest) != alone[*at])
+                    .map(|at| files[at].display().to_string())
+                    .collect::<Vec<_>>()
+            }
+        };
+        let threads: Vec<_> = (0..RUNS_AT_ONCE).map(|index| scope.spawn(run(index * 7))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("a run")).collect()
+    })
 }
 
 #[test]

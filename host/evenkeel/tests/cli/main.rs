@@ -13,13 +13,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout is there")
 }
 
-/// The program with these arguments, in a folder, as it prints for no terminal.
+/// The program with these arguments, in a folder, as it prints where there is no terminal: without colours, unasked.
 fn program(args: &[&str], folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_evenkeel"));
     command
         .args(args)
         .current_dir(folder)
-        .env("NO_COLOR", "1")
+        .env_remove("NO_COLOR")
         .env_remove("EVENKEEL_LOG")
         .env_remove("EVENKEEL_DATA_DIR");
     // What the outer cargo says of itself must not reach an inner one.

@@ -77,6 +77,7 @@ impl Shared {
         loop {
             let due = self.lock().next_due();
             tokio::select! {
+                biased; // The same order in each run.
                 () = until(due) => self.with(|_| ()),
                 changed = version.changed() => if changed.is_err() { return },
             }
@@ -104,6 +105,7 @@ impl Shared {
                 return Ok(methods::nothing());
             }
             tokio::select! {
+                biased; // The same order in each run, and what happened before that nothing did.
                 changed = version.changed() => if changed.is_err() { return Ok(methods::nothing()) },
                 () = self::until(until) => return Ok(methods::nothing()),
             }
