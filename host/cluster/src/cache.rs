@@ -150,11 +150,12 @@ impl KindCache {
         self.parts(scope).any(|(has, synced)| synced && has >= depth)
     }
 
-    /// Whether every object is watched and their first list is in. The usual case, and asked for each object that a
-    /// pass rests on, so it is looked for first and without making anything.
-    fn is_whole_synced(&self, depth: Depth) -> bool {
-        let mut deep_enough = [Depth::Metadata, Depth::Whole].into_iter().filter(|has| *has >= depth);
-        deep_enough.any(|has| self.coverage.get(&(Scope::All, has)) == Some(&true))
+    /// Whether a watch covers the object whose first list is in. Asked for each object that a pass rests on, so it makes
+    /// nothing where a watch of many covers it; those come first, and are few.
+    fn is_place_synced(&self, place: &Place, depth: Depth) -> bool {
+        let mut of_many = self.coverage.iter().take_while(|((has, _), _)| !matches!(has, Scope::Object(_)));
+        of_many.any(|((scope, has), synced)| *synced && *has >= depth && scope.contains(place))
+            || self.is_synced(&Scope::Object(place.reference(&self.gvk)), depth)
     }
 
     /// The depth of each watch that covers a part, and whether its first list is in.
@@ -191,8 +192,7 @@ impl KindCache {
         if !self.served {
             return Lookup::Unserved;
         }
-        if !self.is_whole_synced(depth) && !self.is_synced(&Scope::Object(place.reference(&self.gvk)), depth)
-        {
+        if !self.is_place_synced(place, depth) {
             return Lookup::NotSynced;
         }
         match self.objects.get(place) {

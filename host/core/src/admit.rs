@@ -12,6 +12,7 @@ use crate::limits::REMEMBERED_APPLIES_MAX;
 use crate::noop::{is_noop, owned_values};
 use crate::object::CachedObject;
 use crate::target::ActionTarget;
+use crate::tree::Tree;
 
 /// A request to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,19 +250,19 @@ fn is_so(
     subresource: Option<&'static str>,
     circumstances: &Circumstances<'_>,
 ) -> bool {
-    let (Ok(current), Ok(fields)) = (
-        serde_json::from_str::<Value>(seen.json()),
-        serde_json::from_str(managed(seen, circumstances.manager, subresource)),
-    ) else {
-        return false;
-    };
-    is_noop(body, &current, &fields)
+    let fields = managed(seen, circumstances.manager, subresource);
+    is_noop_text(body, seen.json(), fields)
         || circumstances.answered.was_so(
             &Slot::new(object, circumstances.manager, subresource),
             body,
-            &current,
-            &fields,
+            seen.json(),
+            fields,
         )
+}
+
+fn is_noop_text(body: &Map<String, Value>, current: &str, fields: &str) -> bool {
+    let (Some(current), Some(fields)) = (Tree::parse(current), Tree::parse(fields)) else { return false };
+    is_noop(body, &current, &fields)
 }
 
 /// What a manager owns; a manager that owns nothing has no entry.
@@ -346,18 +347,17 @@ impl Answered {
     pub fn note(&mut self, write: &Write, answer: &CachedObject) {
         let Write::Apply { object, body, manager, subresource, .. } = write else { return };
         let slot = Slot::new(object, manager, *subresource);
-        let (Ok(Value::Object(body)), Ok(current), Ok(fields)) = (
-            serde_json::from_str(body),
-            serde_json::from_str::<Value>(answer.json()),
-            serde_json::from_str::<Value>(managed(answer, manager, *subresource)),
-        ) else {
+        let (Ok(Value::Object(body)), fields) =
+            (serde_json::from_str(body), managed(answer, manager, *subresource))
+        else {
             return;
         };
         // What was noted of an earlier apply stays true, and does no harm.
-        if is_noop(&body, &current, &fields) {
+        if is_noop_text(&body, answer.json(), fields) {
             return;
         }
-        let (wanted, made) = (fingerprint(&body), owned(&current, &fields));
+        let Some(made) = owned(answer.json(), fields) else { return };
+        let wanted = fingerprint(&body);
         if self.known.insert(slot.clone(), (wanted, made)).is_none() {
             self.order.push_back(slot);
         }
@@ -368,10 +368,10 @@ impl Answered {
         }
     }
 
-    fn was_so(&self, slot: &Slot, body: &Map<String, Value>, current: &Value, fields: &Value) -> bool {
-        self.known
-            .get(slot)
-            .is_some_and(|(wanted, made)| *wanted == fingerprint(body) && *made == owned(current, fields))
+    fn was_so(&self, slot: &Slot, body: &Map<String, Value>, current: &str, fields: &str) -> bool {
+        self.known.get(slot).is_some_and(|(wanted, made)| {
+            *wanted == fingerprint(body) && Some(*made) == owned(current, fields)
+        })
     }
 }
 
@@ -384,9 +384,11 @@ fn fingerprint(body: &Map<String, Value>) -> Fingerprint {
     Fingerprint::of(&canonical(&Value::Object(body)))
 }
 
-/// Of the values that a manager owns, and of which these are.
-fn owned(current: &Value, fields: &Value) -> Fingerprint {
-    Fingerprint::of(&canonical(&json!([owned_values(current, fields), fields])))
+/// Of the values that a manager owns, and of which these are; none where the texts are no JSON.
+fn owned(current: &str, fields: &str) -> Option<Fingerprint> {
+    let (current, fields): (Value, Value) =
+        (serde_json::from_str(current).ok()?, serde_json::from_str(fields).ok()?);
+    Some(Fingerprint::of(&canonical(&json!([owned_values(&current, &fields), fields]))))
 }
 
 #[cfg(test)]

@@ -33,4 +33,5 @@ pub mod selector;
 pub mod target;
 #[cfg(test)]
 mod testing;
+pub mod tree;
 pub mod view;

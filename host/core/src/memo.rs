@@ -4,7 +4,7 @@
 //! alone runs a pass again only where the pass asked for that.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::contract::{Failure, Json, ObjectRef};
 use crate::fingerprint::{Fingerprint, Hasher};
@@ -19,11 +19,15 @@ pub struct AnswerHash(Fingerprint);
 impl AnswerHash {
     /// Of the answer to a query for one object.
     pub fn object(found: Option<&CachedObject>, view: &View) -> Self {
-        let mut hasher = Hasher::new("object");
-        if let Some(object) = found {
-            hasher.number(object.view_hash(view));
-        }
-        Self(hasher.finish())
+        // A hash already, and of objects alone.
+        found.map_or_else(Self::absent, |object| Self(Fingerprint(object.view_hash(view))))
+    }
+
+    /// Of the answer that there is no such object.
+    fn absent() -> Self {
+        static ABSENT: LazyLock<AnswerHash> =
+            LazyLock::new(|| AnswerHash(Hasher::new("absent object").finish()));
+        *ABSENT
     }
 
     /// Of the answer to a list query, in the answer's order.
@@ -40,7 +44,9 @@ impl AnswerHash {
 
     /// Of the answer that the kind is not served.
     pub fn unserved() -> Self {
-        Self(Hasher::new("unserved").finish())
+        static UNSERVED: LazyLock<AnswerHash> =
+            LazyLock::new(|| AnswerHash(Hasher::new("unserved").finish()));
+        *UNSERVED
     }
 
     /// Of a provider's answer.

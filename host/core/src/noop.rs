@@ -4,63 +4,91 @@
 //! that the manager owns is missing from it. `fieldsV1` tells how lists are merged, so no schema is needed: `k:{…}` names an
 //! item of a keyed list, `v:…` one of a set, and an empty node a value that is owned as one.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::canonical::same;
+use crate::tree::Tree;
 
 /// Metadata that the API server leaves out of what managers own.
 const UNOWNED: [&str; 7] =
     ["name", "namespace", "uid", "generation", "creationTimestamp", "deletionTimestamp", "selfLink"];
 
+/// What a manager owns of one value: keys of `fieldsV1` with what it owns below each.
+type Owned<'j> = [(Cow<'j, str>, Tree<'j>)];
+
 /// Whether applying `applied` as the manager that owns `fields` (its `fieldsV1`) would leave `current` as it is.
-pub fn is_noop(applied: &Map<String, Value>, current: &Value, fields: &Value) -> bool {
-    let Some(owned) = fields.as_object() else { return false };
-    let mut parts = applied.clone();
-    parts.remove("apiVersion");
-    parts.remove("kind");
-    if let Some(Value::Object(metadata)) = parts.get_mut("metadata") {
-        metadata.retain(|key, _| !UNOWNED.contains(&key.as_str()));
-        if metadata.is_empty() && !owned.contains_key("f:metadata") {
-            parts.remove("metadata");
-        }
-    }
-    holds_members(&parts, current, owned)
+pub fn is_noop(applied: &Map<String, Value>, current: &Tree<'_>, fields: &Tree<'_>) -> bool {
+    let Some(owned) = fields.members() else { return false };
+    let metadata = applied.get("metadata").map(|metadata| owned_metadata(metadata, owned));
+    let is_applied = |name: &str| match name {
+        "metadata" => matches!(metadata, Some(Some(_))),
+        "apiVersion" | "kind" => false,
+        name => applied.contains_key(name),
+    };
+    let fine = |(key, value): (&String, &Value)| match (key.as_str(), &metadata) {
+        ("apiVersion" | "kind", _) => true,
+        ("metadata", Some(Some(metadata))) => holds_member(key, metadata, current, owned),
+        ("metadata", _) => true,
+        _ => holds_member(key, value, current, owned),
+    };
+    applied.iter().all(fine) && all_applied(owned, is_applied)
+}
+
+/// The part of the metadata that a manager can own; none where there is none of it, and none is owned.
+fn owned_metadata(metadata: &Value, owned: &Owned<'_>) -> Option<Value> {
+    let Value::Object(fields) = metadata else { return Some(metadata.clone()) };
+    let mut fields = fields.clone();
+    fields.retain(|key, _| !UNOWNED.contains(&key.as_str()));
+    let says_nothing = fields.is_empty() && node_of(owned, "metadata").is_none();
+    (!says_nothing).then_some(Value::Object(fields))
 }
 
 /// Whether a part is there as applied and owned just so.
-fn holds(applied: &Value, current: &Value, node: &Value) -> bool {
-    let Some(owned) = node.as_object() else { return false };
-    let below = owned.keys().any(|key| key != ".");
+fn holds(applied: &Value, current: &Tree<'_>, node: &Tree<'_>) -> bool {
+    let Some(owned) = node.members() else { return false };
+    let below = owned.iter().any(|(key, _)| key != ".");
     match (applied, current) {
-        (Value::Object(fields), Value::Object(_)) if below => holds_members(fields, current, owned),
+        (Value::Object(fields), Tree::Object(_)) if below => {
+            fields.iter().all(|(key, value)| holds_member(key, value, current, owned))
+                && all_applied(owned, |name| fields.contains_key(name))
+        }
         // A map of which every member is somebody else's.
-        (Value::Object(fields), Value::Object(_)) if fields.is_empty() => true,
-        (Value::Array(items), Value::Array(there)) if below => holds_items(items, there, owned),
-        (Value::Array(items), Value::Array(_)) if items.is_empty() => true,
-        _ => !below && same(applied, current),
+        (Value::Object(fields), Tree::Object(_)) if fields.is_empty() => true,
+        (Value::Array(items), Tree::Array(there)) if below => holds_items(items, there, owned),
+        (Value::Array(items), Tree::Array(_)) if items.is_empty() => true,
+        _ => !below && current.same(applied),
     }
 }
 
-/// Each applied member is owned and there as applied, and each member owned is applied.
-fn holds_members(applied: &Map<String, Value>, current: &Value, owned: &Map<String, Value>) -> bool {
-    let there = |key: &str| current.get(key);
-    let fine = |(key, value): (&String, &Value)| match (owned.get(&format!("f:{key}")), there(key)) {
+/// Whether an applied member is owned and there as applied.
+fn holds_member(key: &str, value: &Value, current: &Tree<'_>, owned: &Owned<'_>) -> bool {
+    match (node_of(owned, key), current.get(key)) {
         (Some(node), Some(current)) => holds(value, current, node),
         // A null that the API server dropped is nobody's.
-        (None, None | Some(Value::Null)) => value.is_null(),
+        (None, None | Some(Tree::Null)) => value.is_null(),
         (Some(_), None) | (None, Some(_)) => false,
-    };
-    applied.iter().all(fine)
-        && owned.keys().all(|key| member(key).is_none_or(|name| applied.contains_key(name)))
+    }
+}
+
+/// Whether each member that is owned is applied.
+fn all_applied(owned: &Owned<'_>, is_applied: impl Fn(&str) -> bool) -> bool {
+    owned.iter().all(|(key, _)| member(key).is_none_or(&is_applied))
+}
+
+/// What is owned below a member.
+fn node_of<'o, 'j>(owned: &'o Owned<'j>, name: &str) -> Option<&'o Tree<'j>> {
+    owned.iter().find(|(key, _)| member(key) == Some(name)).map(|(_, node)| node)
 }
 
 /// Each applied item is owned by one key and there as applied, in the order applied, and each key owned is applied.
-fn holds_items(items: &[Value], there: &[Value], owned: &Map<String, Value>) -> bool {
+fn holds_items(items: &[Value], there: &[Tree<'_>], owned: &Owned<'_>) -> bool {
     let Some(keys) = keys_of(items, owned) else { return false };
     let mut places = Vec::with_capacity(items.len());
-    for (item, key) in items.iter().zip(keys) {
-        let found = there.iter().enumerate().find(|(_, current)| is_named(key, current));
-        let (Some((place, current)), Some(node)) = (found, owned.get(key)) else { return false };
+    for (item, (key, node)) in items.iter().zip(keys) {
+        let found = there.iter().enumerate().find(|(_, current)| is_named_there(key, current));
+        let Some((place, current)) = found else { return false };
         if !holds(item, current, node) {
             return false;
         }
@@ -69,14 +97,14 @@ fn holds_items(items: &[Value], there: &[Value], owned: &Map<String, Value>) -> 
     places.is_sorted()
 }
 
-/// The key that owns each item; none where they are not one to one. An item that has all of a key's fields goes first:
-/// one that leaves a field to its default could be meant by several.
-fn keys_of<'o>(items: &[Value], owned: &'o Map<String, Value>) -> Option<Vec<&'o String>> {
-    let mut left: Vec<&String> = owned.keys().filter(|key| *key != ".").collect();
+/// The key that owns each item, with what is owned below it; none where they are not one to one. An item that has all of
+/// a key's fields goes first: one that leaves a field to its default could be meant by several.
+fn keys_of<'o, 'j>(items: &[Value], owned: &'o Owned<'j>) -> Option<Vec<&'o (Cow<'j, str>, Tree<'j>)>> {
+    let mut left: Vec<_> = owned.iter().filter(|(key, _)| key != ".").collect();
     let mut keys = vec![None; items.len()];
     for means in [is_named, names] {
         for (item, found) in items.iter().zip(&mut keys).filter(|(_, found)| found.is_none()) {
-            if let Some(index) = left.iter().position(|key| means(key, item)) {
+            if let Some(index) = left.iter().position(|(key, _)| means(key, item)) {
                 *found = Some(left.remove(index));
             }
         }
@@ -91,21 +119,38 @@ fn member(key: &str) -> Option<&str> {
 
 /// Whether a `k:` or `v:` key may mean an applied item: a key field that it lacks is defaulted by the API server.
 fn names(key: &str, item: &Value) -> bool {
-    matches_key(key, item, |have, value| have.is_none_or(|have| same(have, value)))
+    matches_key(
+        key,
+        |value| same(value, item),
+        |name, value| item.get(name).is_none_or(|have| same(have, value)),
+    )
 }
 
 /// Whether a `k:` or `v:` key means an item that is there.
 fn is_named(key: &str, item: &Value) -> bool {
-    matches_key(key, item, |have, value| have.is_some_and(|have| same(have, value)))
+    matches_key(
+        key,
+        |value| same(value, item),
+        |name, value| item.get(name).is_some_and(|have| same(have, value)),
+    )
 }
 
-fn matches_key(key: &str, item: &Value, field: impl Fn(Option<&Value>, &Value) -> bool) -> bool {
+/// The same for an item of the object as it is.
+fn is_named_there(key: &str, item: &Tree<'_>) -> bool {
+    matches_key(
+        key,
+        |value| item.same(value),
+        |name, value| item.get(name).is_some_and(|have| have.same(value)),
+    )
+}
+
+fn matches_key(key: &str, is: impl Fn(&Value) -> bool, has: impl Fn(&str, &Value) -> bool) -> bool {
     if let Some(text) = key.strip_prefix("v:") {
-        return serde_json::from_str::<Value>(text).is_ok_and(|value| same(&value, item));
+        return serde_json::from_str::<Value>(text).is_ok_and(|value| is(&value));
     }
     let identity: Option<Map<String, Value>> =
         key.strip_prefix("k:").and_then(|text| serde_json::from_str(text).ok());
-    identity.is_some_and(|identity| identity.iter().all(|(name, value)| field(item.get(name), value)))
+    identity.is_some_and(|identity| identity.iter().all(|(name, value)| has(name, value)))
 }
 
 /// The values of everything that a manager owns in an object, as one value: equal before and after where nobody touched it.
@@ -138,7 +183,9 @@ mod tests {
 
     fn check(applied: Value, current: Value, fields: Value) -> bool {
         let Value::Object(applied) = applied else { panic!("an object") };
-        is_noop(&applied, &current, &fields)
+        let (current, fields) = (current.to_string(), fields.to_string());
+        let tree = |text| Tree::parse(text).expect("JSON");
+        is_noop(&applied, &tree(&current), &tree(&fields))
     }
 
     fn service(port: u32) -> Value {

@@ -56,15 +56,15 @@ fn drifted(look: &Look<'_>, kept: &Kept) -> Result<Option<Action>, Stop> {
         Lookup::Unserved => return Ok(None),
         Lookup::NotSynced => return Err(Stop::Wait(need(&kept.object, depth))),
     };
-    let revision = current.as_ref().map(|current| current.head().resource_version.clone());
+    let revision = current.as_ref().map(|current| &*current.head().resource_version);
     // Held for a moment only, and by one pass of this key at a time.
     let mut sound_at = kept.sound_at.lock().unwrap_or_else(PoisonError::into_inner);
-    if revision.is_some() && *sound_at == revision {
+    if revision.is_some() && sound_at.as_deref() == revision {
         return Ok(None);
     }
     let action = differs(look, kept, current.as_ref());
     if action.is_none() {
-        *sound_at = revision;
+        *sound_at = revision.map(str::to_owned);
     }
     Ok(action)
 }
