@@ -33,6 +33,9 @@ macro_rules! plugin {
         const _: () = {
             struct Exported;
 
+            #[global_allocator]
+            static HEAP: $crate::Heap<$crate::Linear> = $crate::Heap::new($crate::Linear);
+
             impl $crate::bindings::exports::evenkeel::reconciler::guest::Guest for Exported {
                 fn describe() -> $crate::Manifest {
                     $crate::install_panic_note();

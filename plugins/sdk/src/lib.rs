@@ -52,6 +52,8 @@ mod conclusion;
 mod condition;
 mod export;
 mod failure;
+#[cfg(any(test, target_family = "wasm"))]
+mod heap;
 mod kind;
 mod manifest;
 mod panic;
@@ -75,5 +77,8 @@ pub use bindings::evenkeel::reconciler::types::{
     Request, Step, Verb,
 };
 
+#[cfg(target_family = "wasm")]
+#[doc(hidden)]
+pub use heap::{Heap, Linear};
 #[doc(hidden)]
 pub use {jiff, panic::install as install_panic_note, serde_json, wit_bindgen};
