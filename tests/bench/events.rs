@@ -1,9 +1,11 @@
 //! What the host does where nothing is to be done: events that change nothing a pass rests on, and sweeps.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use evenkeel_core::contract::Gvk;
+use evenkeel_engine::observe::{LookOutcome, LookReport, Observer};
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_sandbox::Sandbox;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Scale;
 use crate::hold::{Held, Hold};
-use crate::measure::{each, micros, now, processor_time};
+use crate::measure::{at, each, micros, now, processor_time};
 use crate::product::{Totals, kite, multi, runtime, sandbox, settle};
 use crate::story::{namespace, platform, user};
 
@@ -26,26 +28,61 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
         let sandbox = sandbox(&*guest, platform().into_iter().chain((0..users).map(user)))?;
         let hold = Hold::default();
         let api = Held { api: sandbox.service(), hold: hold.clone() };
-        let host = Host::start(HostOptions::new(kube::Client::new(api, "default")))?;
+        let looks = Arc::new(Looks::default());
+        let observer: Arc<dyn Observer> = looks.clone();
+        let options = HostOptions::new(kube::Client::new(api, "default"));
+        let host = Host::start(HostOptions { observer: Some(observer), ..options })?;
         host.load(Arc::clone(&guest), PluginSettings::default()).await?;
         settle(&host).await;
 
         let events = |touch: Touch| Events { host: &host, sandbox: &sandbox, hold: &hold, users, touch };
-        let (rate, looks) = events(used).measure().await?;
-        ensure!(looks == 0, "{looks} looks for what a quota's controller writes");
+        let (rate, many) = events(used).measure().await?;
+        ensure!(many == 0, "{many} looks for what a quota's controller writes");
         println!("  an event that concerns nobody: {}", rate.in_words());
-        let (rate, looks) = events(limited).measure().await?;
-        ensure!(looks as usize >= users, "{looks} looks for {users} limits");
+        looks.forget();
+        let (rate, many) = events(limited).measure().await?;
+        ensure!(many as usize >= users, "{many} looks for {users} limits");
         println!("  an event to the memo hit: {} (goal: under 10 µs)", rate.in_words());
+        println!("    of that, the host's look from the queue to the memo hit: {}", looks.in_words());
 
         let mut best = Rate::WORST;
+        looks.forget();
         for _ in 0..ROUNDS {
             best = best.better(Rate::of(&host, None, || host.resync()).await?.0);
         }
         println!("  a look in a sweep over everything: {}", best.in_words());
+        println!("    of that, from the queue to the memo hit: {}", looks.in_words());
         host.shutdown(Duration::from_secs(5)).await;
         Ok(())
     })
+}
+
+/// How long each look took that ended in a memo hit.
+#[derive(Default)]
+struct Looks(Mutex<Vec<Duration>>);
+
+impl Observer for Looks {
+    fn looked(&self, look: &LookReport<'_>) {
+        if look.outcome == LookOutcome::Stands {
+            self.times().push(look.worked);
+        }
+    }
+}
+
+impl Looks {
+    fn times(&self) -> MutexGuard<'_, Vec<Duration>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget(&self) {
+        self.times().clear();
+    }
+
+    fn in_words(&self) -> String {
+        let mut times = std::mem::take(&mut *self.times());
+        times.sort();
+        format!("p5 {}, p50 {} by the clock", micros(at(&times, 0.05)), micros(at(&times, 0.5)))
+    }
 }
 
 /// What somebody does to a user's quota, which Kite applied.
@@ -83,11 +120,19 @@ impl Events<'_> {
                 (self.touch)(&mut quota, round);
                 self.sandbox.put(quota)?;
             }
-            let (rate, looks) = Rate::of(self.host, Some(self.users as u64), || self.hold.open()).await?;
+            let burst = Burst { events: self.users as u64, revision: self.sandbox.revision() };
+            let (rate, looks) = Rate::of(self.host, Some(burst), || self.hold.open()).await?;
             (best, fewest) = (best.better(rate), fewest.min(looks));
         }
         Ok((best, fewest))
     }
+}
+
+/// Events that wait at the door.
+struct Burst {
+    events: u64,
+    /// Of the last of them.
+    revision: u64,
 }
 
 /// How fast something went that needed no call.
@@ -109,10 +154,17 @@ impl Rate {
 
     /// Of what `begin` sets off, an event where they are counted, else a look; and the looks. The plugin must not be
     /// called, and nothing be written.
-    async fn of(host: &Host, events: Option<u64>, begin: impl FnOnce()) -> anyhow::Result<(Self, u64)> {
+    async fn of(host: &Host, burst: Option<Burst>, begin: impl FnOnce()) -> anyhow::Result<(Self, u64)> {
         let before = Totals::of(host);
         let (began, used) = (now(), processor_time());
         begin();
+        if let Some(burst) = &burst {
+            // Until the last of them is in the cache the host may seem to have nothing to do.
+            let quotas = Gvk::new("", "v1", "ResourceQuota");
+            while host.cluster().revision(&quotas) < burst.revision {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
         let ended = settle(host).await;
         let used = processor_time().saturating_sub(used);
         let Totals { passes: _, calls, elided: looks, sent, failures } = Totals::of(host).since(before);
@@ -120,7 +172,7 @@ impl Rate {
             calls == 0 && sent == 0 && failures == 0,
             "{calls} calls, {sent} writes, {failures} failures"
         );
-        let count = events.unwrap_or(looks);
+        let count = burst.map_or(looks, |burst| burst.events);
         Ok((Self { processor: each(used, count), clock: each(ended - began, count), count }, looks))
     }
 

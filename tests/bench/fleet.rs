@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use evenkeel_cluster::Scope;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_sandbox::Sandbox;
@@ -19,6 +20,8 @@ use crate::story::{machine, namespace, platform, user, user_name};
 
 /// How long a fleet may take to come to its state.
 const PATIENCE: Duration = Duration::from_secs(900);
+/// Watches of many objects; Kite's manifest has 12 kinds, of some of which it names objects.
+const SHARED_WATCHES_MAX: usize = 20;
 /// Between two looks at how far it is.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
@@ -66,6 +69,7 @@ pub fn part(arguments: &[String]) -> anyhow::Result<Figures> {
         settle(&fleet.host).await;
         fleet.writes.read(&fleet.sandbox);
         fleet.tell_writes_and_memory();
+        fleet.count_watches()?;
         fleet.sweep().await?;
         fleet.change_everything().await?;
         fleet.writes.check()?;
@@ -150,6 +154,19 @@ impl Fleet {
             mib(bytes as u64),
             mib(self.host.journal().status().bytes as u64),
         );
+    }
+
+    /// The watches are as many as the kinds and names that Kite's manifest has, but for Secrets, which are watched one by
+    /// one.
+    fn count_watches(&self) -> anyhow::Result<()> {
+        let watches = self.host.cluster().health().watches;
+        let (single, shared): (Vec<_>, Vec<_>) =
+            watches.iter().partition(|watch| matches!(watch.scope, Scope::Object(_)));
+        println!("    {} watches, and {} of single objects", shared.len(), single.len());
+        ensure!(shared.len() <= SHARED_WATCHES_MAX, "{} watches of many objects", shared.len());
+        let others = single.iter().find(|watch| !["Secret", "ConfigMap"].contains(&&*watch.gvk.kind));
+        ensure!(others.is_none(), "a watch of a single object: {others:?}");
+        Ok(())
     }
 
     /// A sweep over everything calls nothing and writes nothing.
