@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::device::simulated::DeviceTwin;
 use crate::machine::simulated::MachineTwin;
 use crate::provider::Provider;
 use crate::vsphere::simulated::VsphereTwin;
@@ -33,7 +34,7 @@ pub trait Twin: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TwinError {
     /// There is none for this provider.
-    #[error("no simulated {0:?}: there are those of vsphere and machine")]
+    #[error("no simulated {0:?}: there are those of vsphere, machine and device")]
     NoSuchTwin(String),
     /// The configuration or the command is not understood.
     #[error("{what}: {cause}")]
@@ -55,6 +56,7 @@ pub enum TwinError {
 pub fn make(name: &str, config: &Value, seed: u64) -> Result<Arc<dyn Twin>, TwinError> {
     match name {
         "vsphere" => Ok(Arc::new(VsphereTwin::new(config, seed)?)),
+        crate::device::NAME => Ok(Arc::new(DeviceTwin::new(config)?)),
         crate::machine::NAME => Ok(Arc::new(MachineTwin::new(config)?)),
         other => Err(TwinError::NoSuchTwin(other.to_owned())),
     }
