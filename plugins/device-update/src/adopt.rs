@@ -1,0 +1,116 @@
+//! D4: whether a newer spec becomes the goal.
+
+use crate::device::Device;
+use crate::flow::{Flow, Halt, Next, Offered};
+use crate::names::events;
+use crate::state::{From, Phase, Stage, Target, Update};
+use crate::words::{Source, WriteSpec};
+
+/// The step of an update that overtook another one in its preparations.
+pub const OVERTAKES: &str = "overtakes";
+
+/// Takes what is offered, where it is newer than the goal and nothing speaks against it.
+pub fn adopt(flow: &mut Flow<'_>) -> Result<Next, Halt> {
+    retry_failed(flow)?;
+    let Some(offered) = flow.offered.clone() else { return Ok(Next::Wait) };
+    if offered.device.number() <= flow.desired.number() {
+        return Ok(Next::Wait);
+    }
+    if flow.state.has_failed(&offered.device.version, &offered.device.hash) {
+        return Ok(Next::Wait);
+    }
+    let idle = match &flow.state.update {
+        None => true,
+        Some(update) => update.phase.is_before_changes() || is_stuck(update),
+    };
+    if !idle || crate::decide::is_decommissioned(flow)? {
+        return Ok(Next::Wait);
+    }
+    if is_same(&flow.current, &offered.device) && flow.state.update.is_none() {
+        return bump(flow, offered);
+    }
+    begin(flow, offered)
+}
+
+fn is_stuck(update: &Update) -> bool {
+    update.phase == Phase::RollingBack
+        && update.rollback.as_ref().is_some_and(|rollback| rollback.stage == Stage::Stuck)
+}
+
+fn is_same(current: &Device, offered: &Device) -> bool {
+    (!offered.hash.is_empty() && offered.hash == current.hash) || offered.is_same_but_consoles(current)
+}
+
+/// An operator's word clears a failed version once; what failed again under the same word stays failed.
+fn retry_failed(flow: &mut Flow<'_>) -> Result<(), Halt> {
+    let Some(version) = flow.primary.retried().map(str::to_owned) else { return Ok(()) };
+    let Some(failed) = flow.state.failed.iter().find(|failed| failed.version == version).cloned() else {
+        return Ok(());
+    };
+    if flow.state.update.is_some() || flow.state.retried.as_deref() == Some(version.as_str()) {
+        return Ok(());
+    }
+    // Its number stays, so that failing again is not taken for the first time.
+    let same = |other: &str| !failed.spec_hash.is_empty() && other == failed.spec_hash;
+    flow.state.failed.retain(|other| other.version != version && !same(&other.spec_hash));
+    flow.state.retried = Some(version);
+    flow.write_state("retry-failed")
+}
+
+/// A version that changes nothing: no hooks, no phases, and the condition stays.
+fn bump(flow: &mut Flow<'_>, offered: Offered) -> Result<Next, Halt> {
+    let Offered { device, source, given } = offered;
+    let files = WriteSpec {
+        desired: Some(source.clone()),
+        current: Some(source),
+        sensitive: crate::words::Sensitive { device: given },
+        ..WriteSpec::default()
+    };
+    flow.write(&format!("bump-{}", device.version), files)?;
+    flow.desired = device.clone();
+    flow.current = device;
+    Ok(Next::Go)
+}
+
+fn begin(flow: &mut Flow<'_>, offered: Offered) -> Result<Next, Halt> {
+    let Offered { device, source, given } = offered;
+    let os = flow.os()?;
+    let from = From { version: flow.current.version.clone(), os_image: os.booted.image };
+    let target = Target { version: device.version.clone(), spec_hash: device.hash.clone() };
+    // Pulls for a version that is overtaken are to be cancelled, also where this one needs none.
+    let overtakes = flow.state.update.as_ref().is_some_and(|update| !update.steps.is_empty());
+    flow.state.update = Some(Update {
+        steps: if overtakes { vec![OVERTAKES.to_owned()] } else { Vec::new() },
+        target,
+        from,
+        phase: Phase::Preparing,
+        attempt: 1,
+        since: flow.now_text()?,
+        ..Update::default()
+    });
+    let files = WriteSpec {
+        desired: Some(source),
+        sensitive: crate::words::Sensitive { device: given },
+        ..WriteSpec::default()
+    };
+    flow.write("adopt", files)?;
+    flow.tell(events::UPDATE_STARTED, format!("from version {} to {}", flow.current.version, device.version));
+    flow.desired = device;
+    Ok(Next::Go)
+}
+
+/// The goal again, for an update to the version that is in effect: the OS that is booted is another one.
+pub fn begin_again(flow: &mut Flow<'_>) -> Result<Next, Halt> {
+    let os = flow.os()?;
+    let version = flow.current.version.clone();
+    flow.state.update = Some(Update {
+        target: Target { version: version.clone(), spec_hash: flow.current.hash.clone() },
+        from: From { version, os_image: os.booted.image },
+        phase: Phase::Preparing,
+        attempt: 1,
+        since: flow.now_text()?,
+        ..Update::default()
+    });
+    flow.write("adopt", WriteSpec { desired: Some(Source::Current), ..WriteSpec::default() })?;
+    Ok(Next::Go)
+}
