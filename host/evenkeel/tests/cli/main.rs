@@ -21,7 +21,8 @@ fn program(args: &[&str], folder: &Path) -> Command {
         .current_dir(folder)
         .env_remove("NO_COLOR")
         .env_remove("EVENKEEL_LOG")
-        .env_remove("EVENKEEL_DATA_DIR");
+        .env_remove("EVENKEEL_DATA_DIR")
+        .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT");
     // What the outer cargo says of itself must not reach an inner one.
     command.env_remove("CARGO_TARGET_DIR");
     command
