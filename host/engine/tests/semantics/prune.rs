@@ -117,15 +117,21 @@ async fn pruning_what_came_later_needs_fresh_evidence_too() {
         .may_all(config_map_kind())
         .may_all(widget_kind())
         .build();
-    let world = World::with(plugin).await;
+    let world = World::with(plugin.clone()).await;
     world.apply(widget("policy")).await;
     world.apply(parent(json!({}))).await;
     world.settle().await;
     // The host hears no more of the policy, and so not that it says otherwise now.
     world.hold_watches("widgets");
     world.merge(&widget_ref("policy"), json!({"spec": {"keep": true}})).await;
+    let calls = plugin.calls();
     adopted(&world, "late").await;
     world.settle().await;
     assert!(world.object(&config_map("late")).await.is_some());
     assert_eq!(world.writes(), [""; 0]);
+    assert!(plugin.calls() > calls, "it found another policy than the memo rested on");
+    world.release_watches();
+    world.merge(&widget_ref("policy"), json!({"spec": {"keep": false}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["delete ConfigMap a/late"], "nothing but the policy kept it");
 }
