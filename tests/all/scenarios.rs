@@ -30,6 +30,7 @@ struct Tested {
 /// A plugin joins with a line.
 const PLUGINS: &[Tested] = &[
     Tested { name: "capv-machine", numbers: 90, laws: &[] },
+    Tested { name: "device-update", numbers: 65, laws: &[] },
     Tested { name: "kite", numbers: 131, laws: &[127, 128, 130] },
     Tested { name: "machine-class", numbers: 66, laws: &[] },
 ];
