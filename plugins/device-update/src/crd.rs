@@ -214,7 +214,7 @@ fn told(words: &[&str]) -> Value {
     closed(&[("status", one_of(words)), ("info", string())])
 }
 
-fn status() -> Value {
+fn conditions() -> Value {
     let condition = required(
         closed(&[
             ("type", string()),
@@ -229,8 +229,11 @@ fn status() -> Value {
     let mut conditions = list(condition);
     conditions["x-kubernetes-list-type"] = "map".into();
     conditions["x-kubernetes-list-map-keys"] = json!(["type"]);
-    let health = || one_of(&["Healthy", "Warning", "Critical", "Error", "Unknown"]);
-    let application = closed(&[
+    conditions
+}
+
+fn application_status() -> Value {
+    closed(&[
         ("name", string()),
         ("ready", string()),
         ("restarts", integer()),
@@ -251,10 +254,14 @@ fn status() -> Value {
         ("appType", string()),
         ("runAs", string()),
         ("volumes", list(closed(&[("name", string()), ("reference", string())]))),
-    ]);
+    ])
+}
+
+fn status() -> Value {
+    let health = || one_of(&["Healthy", "Warning", "Critical", "Error", "Unknown"]);
     let unit = ["unit", "description", "enableState", "loadState", "activeState", "subState"];
     open(&[
-        ("conditions", conditions),
+        ("conditions", conditions()),
         (
             "systemInfo",
             open(&[
@@ -265,7 +272,7 @@ fn status() -> Value {
                 ("customInfo", texts()),
             ]),
         ),
-        ("applications", list(application)),
+        ("applications", list(application_status())),
         ("applicationsSummary", told(&["Healthy", "Degraded", "Error", "Unknown", "NoApplications"])),
         ("resources", closed(&[("cpu", health()), ("memory", health()), ("disk", health())])),
         ("integrity", open(&[("status", string())])),
