@@ -56,7 +56,9 @@ pub(crate) fn answer(inner: &Arc<Inner>, request: Request<Bytes>) -> Response<Ap
         Path::Other => Ok(other(inner, &call)),
     };
     let mut response = answer.unwrap_or_else(|error| refusal(&error));
-    set(&mut response, header::CACHE_CONTROL, "no-cache, private");
+    if !response.headers().contains_key(header::CACHE_CONTROL) {
+        set(&mut response, header::CACHE_CONTROL, "no-cache, private");
+    }
     response
 }
 
@@ -186,7 +188,7 @@ pub(crate) fn refusal(error: &ApiError) -> Response<ApiBody> {
     response
 }
 
-fn set(response: &mut Response<ApiBody>, name: header::HeaderName, value: &'static str) {
+pub(crate) fn set(response: &mut Response<ApiBody>, name: header::HeaderName, value: &'static str) {
     response.headers_mut().insert(name, header::HeaderValue::from_static(value));
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod managers;
 pub(crate) mod merge;
 pub(crate) mod path;
 pub(crate) mod remove;
+pub(crate) mod scale;
 pub(crate) mod set;
 pub(crate) mod update;
 pub(crate) mod walk;

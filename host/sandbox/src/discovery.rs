@@ -213,7 +213,7 @@ fn aggregated(registry: &Registry, version: &str, legacy: bool) -> Response<ApiB
                     json!({"version": one, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            let mut metadata = json!({"creationTimestamp": null});
+            let mut metadata = json!({});
             if !group.is_empty() {
                 metadata["name"] = json!(group);
             }
@@ -231,11 +231,16 @@ fn aggregated(registry: &Registry, version: &str, legacy: bool) -> Response<ApiB
     if let Ok(kind) = kind.parse() {
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
     }
+    crate::api::set(&mut response, header::CACHE_CONTROL, "public");
     response
 }
 
 fn aggregated_resource(resource: &Resource, version: &Version) -> Value {
-    let (group, name) = (&resource.group, &version.name);
+    // The built-in kinds are told without group and version: those of the list.
+    let (group, name) = match resource.is_custom() {
+        true => (resource.group.as_str(), version.name.as_str()),
+        false => ("", ""),
+    };
     let mut out = json!({
         "resource": resource.plural,
         "responseKind": {"group": group, "version": name, "kind": resource.kind},
@@ -271,6 +276,7 @@ fn aggregated_resource(resource: &Resource, version: &Version) -> Value {
             "verbs": ["update"],
         }));
     }
+    subresources.sort_by(|a, b| a["subresource"].as_str().cmp(&b["subresource"].as_str()));
     if !subresources.is_empty() {
         out["subresources"] = json!(subresources);
     }

@@ -17,8 +17,25 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
 /// Parses YAML, of which JSON is a part.
 pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let text = std::str::from_utf8(bytes).map_err(|error| format!("yaml: {error}"))?;
-    let value: Value = serde_saphyr::from_str(text).map_err(|error| format!("yaml: {error}"))?;
+    let mut value: Value = serde_saphyr::from_str(text).map_err(|error| format!("yaml: {error}"))?;
+    whole_numbers(&mut value);
     Ok((value, Vec::new()))
+}
+
+/// Writes whole numbers without a fraction, as Go does however they were read.
+pub(crate) fn whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let float = number.as_f64().unwrap_or_default();
+            #[allow(clippy::cast_possible_truncation)] // Whole, and small enough to be exact.
+            if float.fract() == 0.0 && float.abs() < WHOLE_MAX {
+                *value = Value::from(float as i64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(whole_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(whole_numbers),
+        _ => {}
+    }
 }
 
 /// The sentence of Go's decoder, as near as the position allows.
@@ -117,11 +134,6 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        // Go writes a whole number without a fraction, however it was read.
-        #[allow(clippy::cast_possible_truncation)] // Whole, and small enough to be exact.
-        if value.fract() == 0.0 && value.abs() < WHOLE_MAX {
-            return Ok(Value::from(value as i64));
-        }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 
@@ -171,6 +183,14 @@ mod tests {
         let (value, duplicates) = parse(br#"{"a": [{"b": 1, "b": 2}], "c": 1.5}"#).unwrap();
         assert_eq!(value, serde_json::json!({"a": [{"b": 2}], "c": 1.5}));
         assert_eq!(duplicates, ["duplicate field \"a[0].b\""]);
+    }
+
+    #[test]
+    fn a_whole_number_keeps_its_fraction_until_it_is_written() {
+        let (mut value, _) = parse(br#"{"a": [1.0, 1.5, 2]}"#).unwrap();
+        assert!(value["a"][0].is_f64());
+        whole_numbers(&mut value);
+        assert_eq!(value, serde_json::json!({"a": [1, 1.5, 2]}));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::error::{ApiError, Details, go_quote};
 use crate::request::Query;
+use crate::schema::FieldError;
 use crate::selector::{FieldSelector, Filter, LabelSelector};
 use crate::store::Store;
 use crate::store::object::{Key, Stored};
@@ -60,53 +61,66 @@ fn broken_at(text: &str, error: &base64::DecodeError) -> usize {
     }
 }
 
-fn invalid_options(error: crate::schema::FieldError) -> ApiError {
-    let subject = crate::error::Subject { group: "meta.k8s.io", kind: "ListOptions" };
-    ApiError::invalid(subject, "", &[error])
-}
-
 /// Refuses combinations of options that mean nothing.
 pub(crate) fn check_options(query: &Query, watch: bool) -> Result<(), ApiError> {
-    use crate::schema::FieldError;
-    let matching = query.get("resourceVersionMatch");
-    let initial = query.has("sendInitialEvents");
-    if let Some(matching) = matching {
-        if !matches!(matching, "Exact" | "NotOlderThan") {
-            let supported = ["Exact", "NotOlderThan", ""];
-            return Err(invalid_options(FieldError::not_supported(
-                "resourceVersionMatch",
-                matching,
-                &supported,
-            )));
-        }
-        if watch && !initial {
-            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
-        }
-        if !watch && query.get("resourceVersion").is_none() {
+    let errors = if watch { watch_faults(query) } else { list_faults(query) };
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let subject = crate::error::Subject { group: "meta.k8s.io", kind: "ListOptions" };
+    Err(ApiError::invalid(subject, "", &errors))
+}
+
+const MATCH: &str = "resourceVersionMatch";
+const NOT_OLDER: &str = "NotOlderThan";
+
+fn list_faults(query: &Query) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(matching) = query.get(MATCH) {
+        if query.get("resourceVersion").is_none() {
             let why = "resourceVersionMatch is forbidden unless resourceVersion is provided";
-            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+            errors.push(FieldError::forbidden(MATCH, why));
         }
-        if !watch && query.get("continue").is_some() {
+        if query.get("continue").is_some() {
             let why = "resourceVersionMatch is forbidden when continue is provided";
-            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+            errors.push(FieldError::forbidden(MATCH, why));
         }
-        if !watch && matching == "Exact" && query.get("resourceVersion") == Some("0") {
+        if !matches!(matching, "Exact" | NOT_OLDER) {
+            errors.push(FieldError::not_supported(MATCH, matching, &["Exact", NOT_OLDER, ""]));
+        }
+        if matching == "Exact" && query.get("resourceVersion") == Some("0") {
             let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+            errors.push(FieldError::forbidden(MATCH, why));
         }
     }
-    if initial && !watch {
-        return Err(invalid_options(FieldError::forbidden(
-            "sendInitialEvents",
-            "sendInitialEvents is forbidden for list",
-        )));
+    if query.has("sendInitialEvents") {
+        errors.push(FieldError::forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
     }
-    if initial && matching.is_none() {
+    errors
+}
+
+fn watch_faults(query: &Query) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let initial = query.has("sendInitialEvents");
+    let matching = query.get(MATCH);
+    if initial && matching != Some(NOT_OLDER) {
         let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-        return Err(invalid_options(FieldError::forbidden("resourceVersionMatch", why)));
+        errors.push(FieldError::forbidden(MATCH, why));
     }
-    Ok(())
+    if let Some(matching) = matching {
+        if !initial {
+            let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+            errors.push(FieldError::forbidden(MATCH, why));
+        }
+        if matching != NOT_OLDER {
+            errors.push(FieldError::not_supported(MATCH, matching, &[NOT_OLDER]));
+        }
+        if query.get("continue").is_some() {
+            let why = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(MATCH, why));
+        }
+    }
+    errors
 }
 
 /// What a query lists.
@@ -166,21 +180,19 @@ fn page(
     let inside = |key: &Key| key.starts_with(prefix.as_str());
     let mut range = objects.range(start..).take_while(|(key, _)| inside(key));
     let mut items = Vec::new();
-    let mut next = None;
-    for (key, stored) in range.by_ref() {
-        if !filter.passes(stored) {
-            continue;
-        }
+    // A page that is full goes on where anything follows, even if the selector passes none of it.
+    let mut goes_on = false;
+    for (_, stored) in range.by_ref() {
         if limit.is_some_and(|limit| items.len() == limit) {
-            next = Some(key.clone());
+            goes_on = true;
             break;
         }
-        items.push(stored.clone());
+        if filter.passes(stored) {
+            items.push(stored.clone());
+        }
     }
     let mut metadata = json!({"resourceVersion": revision.to_string()});
-    if next.is_some()
-        && let Some(last) = items.last()
-    {
+    if goes_on && let Some(last) = items.last() {
         let token = Token { revision: Some(revision), start: format!("{}\0", last.key()) };
         metadata["continue"] = json!(token.encode());
         if filter.selects_all() {

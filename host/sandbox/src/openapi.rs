@@ -18,7 +18,12 @@ pub(crate) fn answer(inner: &Arc<Inner>, path: &str, call: &Call) -> Response<Ap
             "paths": {},
             "definitions": {},
         })),
-        "/openapi/v3" => json_value(index(inner)),
+        "/openapi/v3" => {
+            let mut response = json_value(index(inner));
+            // Upstream does not say what it is, and Go guesses.
+            crate::api::set(&mut response, http::header::CONTENT_TYPE, "text/plain; charset=utf-8");
+            response
+        }
         _ => document(inner, path).unwrap_or_else(not_found),
     }
 }

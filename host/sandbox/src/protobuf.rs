@@ -76,9 +76,11 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
             _ => {}
         }
     }
+    // Options are of every group: clients name that of the object.
+    let group = if kind == "DeleteOptions" { "v1" } else { api_version.as_str() };
     let message = tables()
         .kinds
-        .get(&(api_version.as_str(), kind.as_str()))
+        .get(&(group, kind.as_str()))
         .ok_or_else(|| format!("no kind \"{kind}\" is registered for version \"{api_version}\""))?;
     let mut object = Map::new();
     read_message(message, raw, &mut object, 0)?;
@@ -223,6 +225,14 @@ mod tests {
     fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
         let meta = [field(1, api_version.as_bytes()), field(2, kind.as_bytes())].concat();
         [MAGIC, &field(1, &meta), &field(2, raw)].concat()
+    }
+
+    #[test]
+    fn options_of_a_deletion_are_read_in_any_group() {
+        for version in ["v1", "apps/v1", "example.com/v3"] {
+            let options = decode(&body(version, "DeleteOptions", &[])).unwrap();
+            assert_eq!(options, json!({"apiVersion": version, "kind": "DeleteOptions"}));
+        }
     }
 
     #[test]

@@ -61,6 +61,9 @@ pub(crate) struct Traits {
     pub generation: bool,
     /// A change of annotations counts too.
     pub generation_by_annotations: bool,
+    /// A list or map that is spelled out although it is empty counts too: upstream compares Go's values, in which it is not
+    /// the same as none.
+    pub generation_by_empties: bool,
     /// `PUT` of an absent object creates it.
     pub create_on_update: bool,
     /// `DELETE` answers with the object, not with a `Status`.

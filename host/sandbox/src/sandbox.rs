@@ -150,6 +150,7 @@ impl Sandbox {
             registry,
             identities: Identities::new(options.seed),
             addresses: Addresses::default(),
+            unclean: Default::default(),
             keeper: None,
         };
         let sandbox = Sandbox {

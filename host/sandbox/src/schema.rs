@@ -38,6 +38,7 @@ pub use field_error::{Cause, ErrorKind, FieldError, aggregate};
 pub use merge::{ListKind, MergeType, PatchStrategy};
 pub use native::quantity::Quantity;
 pub use structural::{JsonType, Schema};
+pub(crate) use typed::Empty;
 pub use typed::{DecodeError, Type, builtin};
 
 /// The name of a kind in a version of a group; the core group is the empty text.

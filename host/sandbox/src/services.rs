@@ -9,7 +9,7 @@ const PREFIX: [u8; 2] = [10, 96];
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30000..=32767;
 
 /// Which addresses are taken.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Addresses {
     ips: BTreeSet<[u8; 2]>,
     next_ip: u16,
@@ -27,16 +27,36 @@ impl Addresses {
         if kind == "ExternalName" {
             return Ok(());
         }
+        let misfits = families_that_are_not_there(&service["spec"]);
+        if !misfits.is_empty() {
+            return Err(misfits);
+        }
         self.assign_ip(service, old)?;
         self.assign_ports(service, old, &kind)?;
         complete(service, &kind);
         Ok(())
     }
 
+    /// Shows what a dry run shows: addresses that nobody gets are the first of their range.
+    pub(crate) fn pretend(&self, service: &mut Value) -> Result<(), Vec<FieldError>> {
+        let kind = service["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
+        if kind == "ExternalName" {
+            return Ok(());
+        }
+        let mut copy = Addresses { ips: self.ips.clone(), next_ip: 0, ports: self.ports.clone() };
+        if service["spec"]["clusterIP"].as_str().is_none_or(str::is_empty) {
+            service["spec"]["clusterIP"] = json!(format!("{}.{}.0.0", PREFIX[0], PREFIX[1]));
+            copy.ips.remove(&[0, 0]);
+        }
+        copy.assign(service, None)
+    }
+
     fn assign_ip(&mut self, service: &mut Value, old: Option<&Value>) -> Result<(), Vec<FieldError>> {
         let wanted = service["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
         let before = old.and_then(|old| old["spec"]["clusterIP"].as_str()).unwrap_or_default().to_owned();
-        if wanted == "None" || (!wanted.is_empty() && wanted == before) {
+        // An address is handed out once; what an update says of it is for validation.
+        let has_one = old.is_some_and(|old| old["spec"]["type"] != "ExternalName");
+        if wanted == "None" || has_one || (!wanted.is_empty() && wanted == before) {
             return Ok(());
         }
         if wanted.is_empty() {
@@ -130,6 +150,26 @@ impl Addresses {
     }
 }
 
+/// What is asked for beyond the one family of addresses that there is. A headless Service that selects nothing may ask for all.
+fn families_that_are_not_there(spec: &Value) -> Vec<FieldError> {
+    let selects = spec["selector"].as_object().is_some_and(|selector| !selector.is_empty());
+    if spec["clusterIP"] == "None" && !selects {
+        return Vec::new();
+    }
+    let mut errors = Vec::new();
+    if spec["ipFamilyPolicy"] == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", "RequireDualStack", why));
+    }
+    for (at, family) in spec["ipFamilies"].as_array().into_iter().flatten().enumerate() {
+        if family != "IPv4" {
+            let why = "not configured on this cluster";
+            errors.push(FieldError::invalid(format!("spec.ipFamilies[{at}]"), family.clone(), why));
+        }
+    }
+    errors
+}
+
 fn node_ports(service: &Value) -> BTreeSet<u16> {
     let ports = service["spec"]["ports"].as_array();
     ports
@@ -150,11 +190,17 @@ fn parse_ip(text: &str) -> Option<[u8; 2]> {
 /// type that the Service had go with that type, unless the update says something new of them.
 pub(crate) fn prepare_update(service: &mut Value, old: &Value) {
     keep(service, old);
+    let plural = service["spec"]["clusterIPs"].as_array().is_some_and(|list| !list.is_empty());
+    let ip = service["spec"]["clusterIP"].clone();
+    if !plural && ip.as_str().is_some_and(|ip| !ip.is_empty()) {
+        service["spec"]["clusterIPs"] = json!([ip]);
+    }
     let kind = |service: &Value| service["spec"]["type"].as_str().unwrap_or("ClusterIP").to_owned();
     let (new_kind, old_kind) = (kind(service), kind(old));
     let node_port = |kind: &str| matches!(kind, "NodePort" | "LoadBalancer");
     let left = |has: fn(&str) -> bool| has(&old_kind) && !has(&new_kind);
-    if node_port(&old_kind) && !node_port(&new_kind) && node_ports(service) == node_ports(old) {
+    let none_new = node_ports(service).is_subset(&node_ports(old));
+    if node_port(&old_kind) && !node_port(&new_kind) && none_new {
         let ports = service.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
         for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
             port.remove("nodePort");
@@ -173,6 +219,9 @@ pub(crate) fn prepare_update(service: &mut Value, old: &Value) {
     if let Some(spec) = service.pointer_mut("/spec").and_then(Value::as_object_mut) {
         spec.retain(|field, value| !gone.contains(&field.as_str()) || old["spec"].get(field) != Some(value));
     }
+    if let Some(status) = service.get_mut("status").filter(|_| new_kind != "LoadBalancer") {
+        status["loadBalancer"] = json!({});
+    }
 }
 
 /// An update that names no address keeps the one it had.
@@ -181,7 +230,7 @@ fn keep(service: &mut Value, old: &Value) {
     if external(old) || external(service) {
         return;
     }
-    for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+    for field in ["clusterIP", "clusterIPs", "ipFamilyPolicy"] {
         let absent = service["spec"].get(field).is_none_or(|value| value.is_null() || *value == json!(""));
         if absent && let Some(value) = old["spec"].get(field) {
             service["spec"][field] = value.clone();
@@ -205,10 +254,13 @@ fn keep(service: &mut Value, old: &Value) {
 fn complete(service: &mut Value, kind: &str) {
     let spec = &mut service["spec"];
     let ip = spec["clusterIP"].clone();
-    if spec.get("clusterIPs").and_then(Value::as_array).is_none_or(|list| list.first() != Some(&ip)) {
+    if ip.is_string()
+        && spec.get("clusterIPs").and_then(Value::as_array).is_none_or(|list| list.first() != Some(&ip))
+    {
         spec["clusterIPs"] = json!([ip]);
     }
     let headless = ip == "None";
+    let single = spec["ipFamilyPolicy"] == "SingleStack";
     let selects = spec["selector"].as_object().is_some_and(|selector| !selector.is_empty());
     let mut default = |field: &str, value: Value| {
         if spec.get(field).is_none_or(Value::is_null) {
@@ -216,12 +268,9 @@ fn complete(service: &mut Value, kind: &str) {
         }
     };
     // A headless Service that selects nothing is for whatever its author puts behind it.
-    let (families, policy) = match (headless, selects) {
-        (true, false) => (json!(["IPv4", "IPv6"]), "RequireDualStack"),
-        _ => (json!(["IPv4"]), "SingleStack"),
-    };
-    default("ipFamilies", families);
-    default("ipFamilyPolicy", json!(policy));
+    let open = headless && !selects;
+    default("ipFamilyPolicy", json!(if open { "RequireDualStack" } else { "SingleStack" }));
+    default("ipFamilies", if open && !single { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
     default("internalTrafficPolicy", json!("Cluster"));
     if kind == "LoadBalancer" {
         default("allocateLoadBalancerNodePorts", json!(true));
@@ -259,6 +308,7 @@ mod tests {
         let spec = json!({
             "type": "LoadBalancer",
             "clusterIP": "10.96.0.9",
+            "clusterIPs": ["10.96.0.9"],
             "allocateLoadBalancerNodePorts": true,
             "externalTrafficPolicy": "Cluster",
             "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30001}],
@@ -268,7 +318,10 @@ mod tests {
         new["spec"]["type"] = json!("ClusterIP");
         prepare_update(&mut new, &old);
         let ports = json!([{"port": 80, "protocol": "TCP"}]);
-        assert_eq!(new, json!({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.9", "ports": ports}}));
+        assert_eq!(
+            new,
+            json!({"spec": {"type": "ClusterIP", "clusterIP": "10.96.0.9", "clusterIPs": ["10.96.0.9"], "ports": ports}})
+        );
         let mut new = old.clone();
         new["spec"]["type"] = json!("ClusterIP");
         new["spec"]["externalTrafficPolicy"] = json!("Local");

@@ -84,7 +84,12 @@ impl View {
             Form::Metadata => ("PartialObjectMetadataList", "meta.k8s.io/v1"),
             Form::Table(include, version) => {
                 let rows: Vec<Value> = items.iter().map(|stored| self.row(stored, include, now)).collect();
-                return self.table(&rows, Some(metadata), version, true).into_bytes();
+                let mut table = table::table(&self.target, &rows, metadata, version, true);
+                // Where the server has no columns of its own for a kind, it makes no list of no rows.
+                if rows.is_empty() && !resource.is_custom() && !table::has_columns(resource) {
+                    table["rows"] = Value::Null;
+                }
+                return table.to_string().into_bytes();
             }
         };
         let size: usize = items.iter().map(|stored| stored.json.len() + 1).sum();
@@ -142,23 +147,33 @@ fn partial(stored: &Stored, version: &str) -> Vec<u8> {
 
 impl View {
     /// A bookmark of a watch: an empty object of the kind under a revision.
-    pub(crate) fn bookmark(&self, revision: u64, ends_initial_events: bool, now: Timestamp) -> Vec<u8> {
+    pub(crate) fn bookmark(
+        &self,
+        revision: u64,
+        ends_initial_events: bool,
+        now: Timestamp,
+        first: bool,
+    ) -> Vec<u8> {
         let mut metadata = serde_json::json!({"resourceVersion": revision.to_string()});
         if ends_initial_events {
             metadata["annotations"] = serde_json::json!({"k8s.io/initial-events-end": "true"});
         }
-        let object = serde_json::json!({
-            "kind": self.target.resource.kind,
-            "apiVersion": self.target.served().api_version,
-            "metadata": metadata,
-        });
+        let mut object = crate::verbs::empty::of_bookmark(&self.target);
+        if self.form != Form::Plain {
+            object["metadata"] = metadata;
+        } else {
+            object["metadata"]["resourceVersion"] = metadata["resourceVersion"].clone();
+            for (key, value) in metadata["annotations"].as_object().into_iter().flatten() {
+                object["metadata"]["annotations"][key] = value.clone();
+            }
+        }
         match self.form {
             Form::Plain => object.to_string().into_bytes(),
             Form::Metadata => partial(&Stored::freeze(&object, revision), "v1"),
             Form::Table(include, version) => {
                 let row = table::row(&self.target, &object, include, now);
                 let metadata = serde_json::json!({"resourceVersion": revision.to_string()});
-                self.table(&[row], Some(&metadata), version, false).into_bytes()
+                self.table(&[row], Some(&metadata), version, first).into_bytes()
             }
         }
     }

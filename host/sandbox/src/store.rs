@@ -25,6 +25,23 @@ pub(crate) struct Table {
     pub objects: BTreeMap<Key, Arc<Stored>>,
     pub history: History,
     pub signal: watch::Sender<Signal>,
+    /// Where watches of single objects listen, so that a write wakes those of its object alone.
+    singles: BTreeMap<Key, Single>,
+}
+
+/// What watches of one object listen to.
+struct Single {
+    signal: watch::Sender<Signal>,
+    /// The events of the object since somebody listened first, up to a number.
+    history: History,
+}
+
+impl Table {
+    fn new(revision: u64) -> Table {
+        let (signal, _) = watch::channel(Signal { revision, cuts: 0 });
+        let history = History::new(revision);
+        Table { objects: BTreeMap::new(), history, signal, singles: BTreeMap::new() }
+    }
 }
 
 /// All tables under one revision.
@@ -72,9 +89,7 @@ impl Store {
     }
 
     pub(crate) fn add_table(&mut self, id: TableId) {
-        let (signal, _) = watch::channel(Signal { revision: self.revision, cuts: 0 });
-        self.tables
-            .insert(id, Table { objects: BTreeMap::new(), history: History::new(self.revision), signal });
+        self.tables.insert(id, Table::new(self.revision));
     }
 
     /// Drops a table; its watches end after its last event. Its objects must be gone.
@@ -151,14 +166,40 @@ impl Store {
     /// Ends every watch of a table, as a lost connection would.
     pub(crate) fn cut(&self, id: TableId) {
         if let Some(table) = self.tables.get(&id) {
-            table.signal.send_modify(|signal| signal.cuts += 1);
+            let singles = table.singles.values().map(|single| &single.signal);
+            for signal in singles.chain([&table.signal]) {
+                signal.send_modify(|signal| signal.cuts += 1);
+            }
         }
+    }
+
+    /// Listens to one object of a table. What happened before is in the history of the table.
+    pub(crate) fn listen(&mut self, id: TableId, key: &Key) -> Option<watch::Receiver<Signal>> {
+        let revision = self.revision;
+        let table = self.tables.get_mut(&id)?;
+        // Those to whom nobody listens any more go now and then, so that each call stays cheap.
+        if table.singles.len().is_power_of_two() {
+            table.singles.retain(|_, single| single.signal.receiver_count() > 0);
+        }
+        let new = || Single {
+            signal: watch::channel(Signal { revision, cuts: 0 }).0,
+            history: History::new(revision),
+        };
+        Some(table.singles.entry(key.clone()).or_insert_with(new).signal.subscribe())
+    }
+
+    /// The events of one object after a revision, as those have it who listen to it; none where nobody listened then.
+    pub(crate) fn single(&self, id: TableId, key: &str) -> Option<&History> {
+        Some(&self.tables.get(&id)?.singles.get(key)?.history)
     }
 
     /// Forgets the history of every table: watches from older revisions are told `410 Expired`.
     pub(crate) fn compact(&mut self) {
         for table in self.tables.values_mut() {
             table.history.compact(self.revision);
+            for single in table.singles.values_mut() {
+                single.history.compact(self.revision);
+            }
         }
     }
 
@@ -223,6 +264,7 @@ impl Store {
         let revision = self.revision;
         for table in self.tables.values_mut() {
             table.history = History::new(revision);
+            table.singles.clear();
             table.signal.send_modify(|signal| signal.revision = revision);
         }
     }
@@ -235,7 +277,12 @@ impl Store {
             changes.push(Change { table: id, key: event.object.key(), stored });
         }
         if let Some(table) = self.tables.get_mut(&id) {
-            table.history.push(Arc::new(event));
+            let event = Arc::new(event);
+            if let Some(single) = table.singles.get_mut(&event.object.key()) {
+                single.history.push(event.clone());
+                single.signal.send_modify(|signal| signal.revision = revision);
+            }
+            table.history.push(event);
             table.signal.send_modify(|signal| signal.revision = revision);
         }
     }

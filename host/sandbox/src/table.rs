@@ -3,6 +3,7 @@
 mod builtin;
 mod cells;
 mod pods;
+mod rare;
 
 use crate::negotiate::IncludeObject;
 use crate::turn::Target;
@@ -17,11 +18,16 @@ pub(crate) struct Heading {
     pub priority: i64,
 }
 
+/// Whether a built-in kind has columns of its own.
+pub(crate) fn has_columns(resource: &crate::resources::Resource) -> bool {
+    builtin::has_columns(resource)
+}
+
 /// One object as a row.
 pub(crate) fn row(target: &Target, object: &Value, include: IncludeObject, now: Timestamp) -> Value {
     let version = target.served();
     let cells: Vec<Value> = if target.resource.is_custom() {
-        let name = object["metadata"]["name"].clone();
+        let name = json!(object["metadata"]["name"].as_str().unwrap_or_default());
         std::iter::once(name).chain(version.columns.iter().map(|column| column.cell(object, now))).collect()
     } else {
         builtin::cells(&target.resource, object, now)

@@ -5,11 +5,12 @@ use crate::error::ApiError;
 use crate::identity::Identities;
 use crate::lifecycle::Chore;
 use crate::resources::{Registry, Resource};
+use crate::schema::{Empty, FieldError};
 use crate::services::Addresses;
 use crate::store::object::{Stored, key_of};
 use crate::store::{Store, TableId};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -19,6 +20,8 @@ pub(crate) struct State {
     pub registry: Registry,
     pub identities: Identities,
     pub addresses: Addresses,
+    /// UIDs of objects whose next write counts even if it changes nothing: upstream stored them in another form than it reads.
+    pub unclean: BTreeSet<Arc<str>>,
     /// Where the state is kept, if it is.
     pub keeper: Option<Keeper>,
 }
@@ -61,6 +64,11 @@ impl Target {
         key_of(&self.namespace, &self.name)
     }
 
+    /// Whether a PUT or an apply here makes an object that is not there.
+    pub(crate) fn creates_on_update(&self) -> bool {
+        self.resource.traits.create_on_update && matches!(self.subresource.as_str(), "" | "status")
+    }
+
     pub(crate) fn served(&self) -> &crate::resources::Version {
         &self.resource.versions[self.version]
     }
@@ -79,6 +87,11 @@ pub(crate) struct Turn<'a> {
     pub options: WriteOptions,
     /// Texts for `Warning` headers.
     pub warnings: Vec<String>,
+    /// Paths of empty lists and maps that the body spelled out. They are not stored; some messages and generations tell them
+    /// from those that were left out.
+    pub empties: Vec<Empty>,
+    /// Empty parts of the metadata that are stored, and that nobody reads again.
+    pub unclean: Map<String, Value>,
     pub(crate) chores: VecDeque<Chore>,
     pub(crate) pending: BTreeSet<Chore>,
 }
@@ -92,6 +105,8 @@ impl<'a> Turn<'a> {
             now_text,
             options,
             warnings: Vec::new(),
+            empties: Vec::new(),
+            unclean: Map::new(),
             chores: VecDeque::new(),
             pending: BTreeSet::new(),
         }
@@ -128,6 +143,33 @@ impl<'a> Turn<'a> {
 
     pub(crate) fn warn(&mut self, text: impl Into<String>) {
         self.warnings.push(text.into());
+    }
+
+    /// Whether the body spelled out an empty list or map in a top-level field.
+    pub(crate) fn says_empty(&self, field: &str) -> bool {
+        let inside = |path: &str| path.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
+        self.empties.iter().any(|empty| inside(&empty.path))
+    }
+
+    /// The errors with empty values shown as they were given.
+    pub(crate) fn as_given(&self, mut errors: Vec<FieldError>) -> Vec<FieldError> {
+        for error in errors.iter_mut().filter(|error| error.bad_value == Some(Value::Null)) {
+            if let Some(empty) = self.empties.iter().find(|empty| empty.path == error.field) {
+                error.bad_value = Some(empty.value.clone());
+            }
+        }
+        errors
+    }
+
+    /// Remembers whether the stored form of an object is another than the one that is read.
+    pub(crate) fn note_unclean(&mut self, stored: &Stored, unclean: bool) {
+        if self.options.dry_run {
+            return;
+        }
+        match unclean {
+            true => self.state.unclean.insert(stored.head.uid.clone()),
+            false => self.state.unclean.remove(&stored.head.uid),
+        };
     }
 
     /// The resource of a table.

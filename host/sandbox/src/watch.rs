@@ -8,7 +8,7 @@ use crate::selector::Filter;
 use crate::show::View;
 use crate::store::Signal;
 use crate::store::history::{Event, EventKind, event_line};
-use crate::store::object::Stored;
+use crate::store::object::{Key, Stored, key_of};
 use crate::turn::{State, Target};
 use bytes::{Bytes, BytesMut};
 use futures::Stream;
@@ -44,12 +44,16 @@ struct Watch {
     over: bool,
     /// Nothing comes after what the history has.
     closing: bool,
+    /// The one object that is watched, where it is one.
+    single: Option<Key>,
+    /// What was before the watch is sent; what comes now is heard of by the key.
+    caught_up: bool,
 }
 
 /// Starts a watch; what is wrong with the request is an error before the stream begins.
 pub(crate) fn start(
     inner: &Arc<Inner>,
-    state: &State,
+    state: &mut State,
     target: &Target,
     view: View,
     query: &Query,
@@ -79,7 +83,11 @@ pub(crate) fn start(
     let seconds = query.number("timeoutSeconds")?.and_then(|seconds| u64::try_from(seconds).ok());
     let timeout = seconds.filter(|seconds| *seconds > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let bookmarks = query.flag("allowWatchBookmarks");
-    let signal = table.signal.subscribe();
+    let single = single_key(target, &filter);
+    let signal = match &single {
+        Some(key) => state.store.listen(target.resource.table, key).ok_or_else(|| target.not_found())?,
+        None => table.signal.subscribe(),
+    };
     let cuts = signal.borrow().cuts;
     let now = Instant::now();
     let watch = Watch {
@@ -97,6 +105,8 @@ pub(crate) fn start(
         first: true,
         over: false,
         closing: false,
+        single,
+        caught_up: false,
     };
     Ok(futures::stream::unfold(
         watch,
@@ -129,7 +139,11 @@ impl Watch {
                         return None;
                     }
                     self.next_bookmark += BOOKMARK_EVERY;
-                    return Some(self.bookmark(false));
+                    let mut lines = BytesMut::from(&self.event_lines().unwrap_or_default()[..]);
+                    if !self.over {
+                        lines.extend_from_slice(&self.bookmark(false));
+                    }
+                    return Some(lines.freeze());
                 }
             }
         }
@@ -145,7 +159,8 @@ impl Watch {
             }
         }
         if std::mem::take(&mut self.mark_initial) {
-            lines.extend_from_slice(&self.bookmark(true));
+            let line = self.bookmark(true);
+            lines.extend_from_slice(&line);
         }
         (!lines.is_empty()).then(|| lines.freeze())
     }
@@ -155,7 +170,10 @@ impl Watch {
         loop {
             let (events, newest) = {
                 let state = self.inner.read();
-                let Some(history) = state.store.history(self.view.target.resource.table) else {
+                let table = self.view.target.resource.table;
+                let key = self.single.as_ref().filter(|_| self.caught_up);
+                let history = key.and_then(|key| state.store.single(table, key));
+                let Some(history) = history.or_else(|| state.store.history(table)) else {
                     self.over = true;
                     return None;
                 };
@@ -167,6 +185,7 @@ impl Watch {
             };
             if events.is_empty() {
                 self.at = self.at.max(newest);
+                self.caught_up = true;
                 return None;
             }
             let mut single = None;
@@ -208,14 +227,22 @@ impl Watch {
         event_line(kind, &self.view.watched(stored, self.inner.now(), first))
     }
 
-    fn bookmark(&self, ends_initial_events: bool) -> Bytes {
-        let object = self.view.bookmark(self.at, ends_initial_events, self.inner.now());
+    fn bookmark(&mut self, ends_initial_events: bool) -> Bytes {
+        let first = std::mem::take(&mut self.first);
+        let object = self.view.bookmark(self.at, ends_initial_events, self.inner.now(), first);
         let mut line = Vec::with_capacity(object.len() + 40);
         line.extend_from_slice(b"{\"type\":\"BOOKMARK\",\"object\":");
         line.extend_from_slice(&object);
         line.extend_from_slice(b"}\n");
         Bytes::from(line)
     }
+}
+
+/// The key of the object that a watch is about, where it can be about one only.
+fn single_key(target: &Target, filter: &Filter) -> Option<Key> {
+    let name = filter.fields.name()?;
+    let placed = !target.resource.namespaced || filter.namespace.is_some();
+    placed.then(|| key_of(filter.namespace.as_deref().unwrap_or_default(), name))
 }
 
 fn expired(at: u64) -> Bytes {

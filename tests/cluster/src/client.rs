@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, Method, Request, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
@@ -100,43 +100,52 @@ impl Client {
     /// # Errors
     /// As [`Client::send`].
     pub async fn open(&self, request: Request<Bytes>) -> anyhow::Result<(StatusCode, HeaderMap, Lines)> {
-        let reading = matches!(*request.method(), Method::GET);
         let (parts, body) = request.into_parts();
-        // A connection that idled may have been closed meanwhile; a write is not sent twice on a guess.
-        let idle = if reading { self.take_idle() } else { None };
-        let mut sender = match idle {
-            Some(sender) => sender,
-            None => self.take_ready().await?,
-        };
         let mut request = Request::from_parts(parts, Full::new(body));
         let headers = request.headers_mut();
         headers.insert(http::header::HOST, self.address.to_string().parse()?);
         headers.insert(http::header::AUTHORIZATION, format!("Bearer {}", self.token).parse()?);
-        let response = tokio::time::timeout(ANSWER_MAX, sender.send_request(request))
-            .await
-            .context("the server does not answer")?
-            .context("the connection broke before an answer")?;
+        let (sender, response) = self.exchange(request).await?;
         let (parts, body) = response.into_parts();
         let lines = Lines { body, read: BytesMut::new(), sender: Some(sender), idle: self.idle.clone() };
         Ok((parts.status, parts.headers, lines))
     }
 
-    fn take_idle(&self) -> Option<SendRequest<Full<Bytes>>> {
-        let mut idle = self.idle.lock().expect("nobody panics while holding it");
-        while let Some(sender) = idle.pop() {
-            if sender.is_ready() {
+    /// Sends on an idle connection, or on a new one. An idle one may have been closed meanwhile: what was not sent goes out again
+    /// on a new one, and so does what only reads; any other write is not sent twice on a guess.
+    async fn exchange(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> anyhow::Result<(SendRequest<Full<Bytes>>, Response<Incoming>)> {
+        if let Some(mut sender) = self.take_idle().await {
+            let again = matches!(*request.method(), Method::GET).then(|| request.clone());
+            let answer = tokio::time::timeout(ANSWER_MAX, sender.try_send_request(request));
+            match answer.await.context("the server does not answer")? {
+                Ok(response) => return Ok((sender, response)),
+                Err(mut error) => match error.take_message().or(again) {
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error()).context("the connection broke before an answer"),
+                },
+            }
+        }
+        let mut sender = self.connect().await?;
+        let response = tokio::time::timeout(ANSWER_MAX, sender.send_request(request))
+            .await
+            .context("the server does not answer")?
+            .context("the connection broke before an answer")?;
+        Ok((sender, response))
+    }
+
+    async fn take_idle(&self) -> Option<SendRequest<Full<Bytes>>> {
+        loop {
+            let mut sender = self.idle.lock().expect("nobody panics while holding it").pop()?;
+            if sender.ready().await.is_ok() {
                 return Some(sender);
             }
         }
-        None
     }
 
-    async fn take_ready(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
-        if let Some(mut sender) = self.take_idle()
-            && sender.ready().await.is_ok()
-        {
-            return Ok(sender);
-        }
+    async fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
         let stream = TcpStream::connect(self.address)
             .await
             .with_context(|| format!("cannot connect to {}", self.address))?;

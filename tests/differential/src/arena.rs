@@ -18,6 +18,9 @@ const EVENTUALLY_MAX: Duration = Duration::from_secs(20);
 /// How often they are looked after.
 const POLL: Duration = Duration::from_millis(100);
 
+/// What a watch is read up to that is only to tell what is there.
+const INITIAL_END: &str = "initial-events-end";
+
 /// The definitions that every case finds.
 const DEFINITIONS: [&str; 2] =
     [include_str!("../definitions/widgets.yaml"), include_str!("../definitions/gadgets.yaml")];
@@ -29,6 +32,8 @@ pub struct Arena {
     pub sandbox: Sandbox,
     /// The real one.
     pub plane: ControlPlane,
+    /// How long the control plane took until it was ready.
+    pub started: Duration,
     client: Client,
     namespaces: AtomicUsize,
 }
@@ -54,7 +59,9 @@ impl Arena {
             controllers: Vec::new(),
             ..PlaneOptions::default()
         };
+        let began = tokio::time::Instant::now();
         let mut plane = ControlPlane::start(parts, &quiet).await?;
+        let started = began.elapsed();
         let client = plane.client("admin")?;
         let sandbox = Sandbox::new(SandboxOptions::default());
         let servers = [Server::Real(client.clone()), Server::Sandbox(sandbox.service())];
@@ -67,7 +74,12 @@ impl Arena {
         let controllers =
             ["namespace-controller", "garbage-collector-controller"].map(str::to_owned).to_vec();
         plane.start_controllers(parts, &PlaneOptions { controllers, ..PlaneOptions::default() })?;
-        Ok(Arena { sandbox, plane, client, namespaces: AtomicUsize::new(0) })
+        Ok(Arena { sandbox, plane, started, client, namespaces: AtomicUsize::new(0) })
+    }
+
+    /// The real server and the sandbox, each behind the same face.
+    pub(crate) fn servers(&self) -> [Server; 2] {
+        [Server::Real(self.client.clone()), Server::Sandbox(self.sandbox.service())]
     }
 
     /// Sends a case to both servers, in a new namespace, up to the first difference.
@@ -176,7 +188,10 @@ impl Side {
     async fn take(&mut self, step: &Step) -> anyhow::Result<Value> {
         let request = self.request(step)?;
         let raw = if step.watches() {
-            let needle = format!("\"name\":\"{}\"", step.until);
+            let needle = match step.until.as_str() {
+                INITIAL_END => format!("k8s.io/{INITIAL_END}"),
+                name => format!("\"name\":\"{name}\""),
+            };
             let last =
                 |line: &[u8]| !step.until.is_empty() && String::from_utf8_lossy(line).contains(&needle);
             self.server.watch(request, last).await?

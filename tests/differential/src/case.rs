@@ -36,7 +36,7 @@ pub struct Step {
     /// The name under which the answer is kept.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub keep: String,
-    /// For a watch: it is read up to the first event about an object of this name.
+    /// For a watch: it is read up to the first event about an object of this name, or up to the bookmark `initial-events-end`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub until: String,
     /// The request is repeated until both answer alike: controllers are at work.

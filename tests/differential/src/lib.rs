@@ -7,14 +7,17 @@
 mod arena;
 mod case;
 mod chance;
+mod client_go;
 pub mod generate;
 mod kubectl;
 mod normal;
 mod server;
 mod shrink;
+pub mod speed;
 mod substitute;
 
 pub use arena::{Arena, Difference};
 pub use case::{Case, Step, hand_written};
+pub use client_go::{Examples, compare_client_go};
 pub use kubectl::compare_kubectl;
 pub use shrink::shrink;

@@ -1,19 +1,23 @@
 //! Runs parts of the comparison by hand, for whoever mends the sandbox.
 
 use anyhow::{Context, bail};
-use evenkeel_differential::{Arena, compare_kubectl, generate, hand_written, shrink};
+use evenkeel_differential::{
+    Arena, Examples, compare_client_go, compare_kubectl, generate, hand_written, shrink, speed,
+};
 use evenkeel_test_cluster::Parts;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 
 const USAGE: &str = "\
 usage: evenkeel-differential cases [FILTER]        the cases written by hand whose file or sentence contains FILTER
        evenkeel-differential seeds [FROM [COUNT]]  generated sequences; the first differences, shrunk, as cases
-       evenkeel-differential kubectl [FILTER]      the scripts of kubectl commands";
+       evenkeel-differential kubectl [FILTER]      the scripts of kubectl commands
+       evenkeel-differential client-go             the examples of client-go
+       evenkeel-differential speed                 requests a second, watchers, memory, of both";
 
-/// Sequences under way at once: the real server waits for its store now and then.
-const AT_ONCE: usize = 4;
+/// Sequences under way at once: most of them wait for a watch to end, or for the garbage collector.
+const AT_ONCE: usize = 32;
 /// Differences that are shrunk and shown; the rest is counted.
-const SHOWN_MAX: usize = 12;
+const SHOWN_MAX: usize = 24;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -29,6 +33,8 @@ async fn main() -> anyhow::Result<()> {
             };
             seeds(&Arena::start(&parts).await?, number(0, 0)?, number(1, 200)?).await?
         }
+        ["client-go"] => client_go(&parts).await?,
+        ["speed"] => speed::measure(&Arena::start(&parts).await?).await?,
         ["kubectl"] => kubectl(&parts, "").await?,
         ["kubectl", filter] => kubectl(&parts, filter).await?,
         _ => bail!("{USAGE}"),
@@ -54,23 +60,31 @@ async fn cases(arena: &Arena, filter: &str) -> anyhow::Result<usize> {
 }
 
 async fn seeds(arena: &Arena, from: u64, count: u64) -> anyhow::Result<usize> {
-    let mut found = 0;
     let runs = futures::stream::iter(from..from + count).map(|seed| async move {
         let case = generate::case(seed);
-        let difference = arena.run(&case).await;
-        (seed, case, difference)
+        let difference = arena.run(&case).await.with_context(|| format!("seed {seed}"))?;
+        anyhow::Ok(difference.map(|difference| (seed, case, difference)))
     });
-    let mut runs = runs.buffer_unordered(AT_ONCE);
-    while let Some((seed, case, difference)) = runs.next().await {
-        let Some(difference) = difference.with_context(|| format!("seed {seed}"))? else { continue };
-        found += 1;
-        if found > SHOWN_MAX {
-            continue;
-        }
+    let found: Vec<_> = runs.buffer_unordered(AT_ONCE).try_collect().await?;
+    let found: Vec<_> = found.into_iter().flatten().collect();
+    let count = found.len();
+    let shorter = found.into_iter().take(SHOWN_MAX).map(|(seed, case, difference)| async move {
         let (case, difference) = shrink(arena, case, difference).await?;
         println!("## seed {seed}\n{}\n{}", case.to_text(), difference.text);
+        anyhow::Ok(())
+    });
+    futures::stream::iter(shorter).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
+    Ok(count)
+}
+
+async fn client_go(parts: &Parts) -> anyhow::Result<usize> {
+    let Some(examples) = Examples::build_or_skip()? else { return Ok(0) };
+    let [real, sandbox] = compare_client_go(&Arena::start(parts).await?, &examples).await?;
+    println!("{sandbox}");
+    if real != sandbox {
+        println!("## the real server\n{real}");
     }
-    Ok(found)
+    Ok(usize::from(real != sandbox))
 }
 
 async fn kubectl(parts: &Parts, filter: &str) -> anyhow::Result<usize> {

@@ -21,6 +21,8 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b10\.96\.\d+\.\
 static TOO_OLD: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(too (?:old|large) resource version: )?\b(\d+) ?\((\d+)\)").expect("a pattern")
 });
+static NODE_PORT: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r":3\d{4}/(TCP|UDP|SCTP)").expect("a pattern"));
 static AGE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(\d+[dhms])+$").expect("a pattern"));
 static RECORD: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(in the precondition|in record) \(\d+\)").expect("a pattern"));
@@ -55,9 +57,9 @@ impl Normalizer {
             }
         }
         let body = match watch {
-            true => {
-                raw.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
-            }
+            true => timeless(
+                raw.body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect(),
+            ),
             false => parse(&raw.body),
         };
         if let Some(prefix) = generate_name
@@ -151,6 +153,14 @@ impl Normalizer {
     }
 }
 
+/// Leaves out the bookmarks that a watch gets by time: upstream may send one more right after that which ends the initial
+/// events, or none, as its timer has it.
+fn timeless(lines: Vec<Value>) -> Value {
+    let by_time =
+        |line: &Value| line["type"] == "BOOKMARK" && !line.to_string().contains("k8s.io/initial-events-end");
+    lines.into_iter().filter(|line| !by_time(line)).collect()
+}
+
 fn parse(bytes: &[u8]) -> Value {
     serde_json::from_slice(bytes)
         .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
@@ -191,8 +201,11 @@ fn mask_tables(body: &mut Value) {
         }
         // Later tables of a watch do not tell their columns.
         for cell in row["cells"].as_array_mut().into_iter().flatten() {
-            if cell.as_str().is_some_and(|text| AGE.is_match(text)) {
-                *cell = json!("AGE");
+            if let Some(text) = cell.as_str() {
+                *cell = match AGE.is_match(text) {
+                    true => json!("AGE"),
+                    false => json!(NODE_PORT.replace_all(text, ":NODE PORT/$1")),
+                };
             }
         }
     }
@@ -200,8 +213,9 @@ fn mask_tables(body: &mut Value) {
 
 /// JSON within a message has the order of Go's structs; it is sorted.
 fn with_sorted_json(text: &str) -> String {
-    let mark = "Invalid value: ";
-    let Some(start) = text.find(mark).map(|at| at + mark.len()) else { return text.to_owned() };
+    let marks = ["Invalid value: ", "Unsupported value: "];
+    let starts = marks.iter().filter_map(|mark| Some(text.find(mark)? + mark.len()));
+    let Some(start) = starts.min() else { return text.to_owned() };
     let (head, tail) = text.split_at(start);
     let mut values = serde_json::Deserializer::from_str(tail).into_iter::<Value>();
     let Some(Ok(value)) = values.next() else { return text.to_owned() };

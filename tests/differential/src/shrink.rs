@@ -3,9 +3,12 @@
 use crate::arena::{Arena, Difference};
 use crate::case::Case;
 use serde_json::Value;
+use std::time::Duration;
 
 /// How many shorter cases are tried; each takes some tens of milliseconds.
 const TRIES_MAX: usize = 300;
+/// After this what was found is short enough: where the difference is one of the garbage collector, each try takes long.
+const TIME_MAX: Duration = Duration::from_secs(90);
 
 /// A case as short as it gets that still shows a difference, and which.
 ///
@@ -15,11 +18,12 @@ pub async fn shrink(arena: &Arena, case: Case, found: Difference) -> anyhow::Res
     let mut best = (case, found);
     let mut tries = TRIES_MAX;
     best.0.steps.truncate(best.1.step + 1);
+    let end = tokio::time::Instant::now() + TIME_MAX;
     loop {
         let candidates = shorter(&best.0);
         let mut better = None;
         for candidate in candidates {
-            if tries == 0 {
+            if tries == 0 || tokio::time::Instant::now() > end {
                 return Ok(best);
             }
             tries -= 1;

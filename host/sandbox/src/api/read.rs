@@ -41,7 +41,7 @@ pub(super) fn answer(
             json_bytes(200, view.list(&page.metadata, &page.items, inner.now()))
         }
         _ => {
-            let stream = watch::start(inner, &inner.read(), target, view, &call.query)?;
+            let stream = watch::start(inner, &mut inner.write(), target, view, &call.query)?;
             let mut response = Response::new(ApiBody::stream(stream));
             super::set(&mut response, header::CONTENT_TYPE, "application/json");
             response

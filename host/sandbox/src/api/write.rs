@@ -32,15 +32,17 @@ pub(super) fn answer(
     let before = inner.read().store.revision();
     let mut record = record(call, target, verb);
     let lost = fault.as_ref().filter(|fault| fault.effect == Effect::None).map(|fault| fault.error());
+    let mut warnings = Vec::new();
     let result = match lost {
         Some(error) => Err(error),
-        None => carry_out(inner, call, target, verb, &mut record),
+        None => carry_out(inner, call, target, verb, &mut record, &mut warnings),
     };
     let result = match fault {
         Some(fault) if fault.effect == Effect::Written && result.is_ok() => Err(fault.error()),
         _ => result,
     };
-    let response = result.unwrap_or_else(|error| refusal(&error));
+    let mut response = result.unwrap_or_else(|error| refusal(&error));
+    warn(&mut response, &warnings);
     record.code = response.status().as_u16();
     record.revision = inner.read().store.revision();
     record.changed = record.revision != before;
@@ -137,6 +139,7 @@ fn carry_out(
     target: &Target,
     verb: &str,
     record: &mut WriteRecord,
+    warnings: &mut Vec<String>,
 ) -> Result<Response<ApiBody>, ApiError> {
     if let Some(error) = not_offered(target, verb) {
         return error;
@@ -166,7 +169,8 @@ fn carry_out(
         _ => Err(ApiError::method_not_supported(target.resource.subject(), verb)),
     };
     turn.settle();
-    let warnings = std::mem::take(&mut turn.warnings);
+    // A request that is refused is warned of as well.
+    warnings.append(&mut turn.warnings);
     let kept = state.keep();
     drop(state);
     let written = result?;
@@ -181,7 +185,6 @@ fn carry_out(
         json_bytes(code, view.object(&written.stored, now))
     };
     warn(&mut response, target.served().deprecation.as_slice());
-    warn(&mut response, &warnings);
     Ok(response)
 }
 

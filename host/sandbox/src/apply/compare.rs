@@ -143,6 +143,9 @@ impl Diff {
         match (old, new) {
             (None, _) => self.added.member = true,
             (_, None) => self.removed.member = true,
+            (Some(Value::Number(old)), Some(Value::Number(new))) => {
+                self.modified.member |= old != new && old.as_f64() != new.as_f64();
+            }
             (old, new) => self.modified.member |= old != new,
         }
         true

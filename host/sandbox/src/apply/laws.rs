@@ -93,6 +93,7 @@ fn apply(live: &Value, manager: &str, config: &Value, force: bool) -> Result<Val
         subresource: "",
         now: "2026-01-01T00:00:00Z",
         ignored: &FieldSet::default(),
+        empty: &|| Value::Null,
     };
     applier.apply(live, config, force)
 }
@@ -177,6 +178,7 @@ proptest! {
         let ignored = FieldSet::default();
         let updater = Applier {
             schema: &schema, api_version: "v1", manager: "user", subresource: "", now: "2026-01-01T00:00:00Z", ignored: &ignored,
+        empty: &|| Value::Null,
         };
         updater.update(&live, &mut new);
         // Whoever applies what is there now meets nobody's resistance.

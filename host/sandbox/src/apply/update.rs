@@ -9,7 +9,7 @@ use super::set::FieldSet;
 use super::walk::{Ty, field_set};
 use crate::error::ApiError;
 use crate::schema::{Schema, go_json};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What others own that an apply would change.
@@ -24,6 +24,8 @@ pub(crate) struct Applier<'a> {
     pub now: &'a str,
     /// Paths that this endpoint does not let a client set.
     pub ignored: &'a FieldSet,
+    /// An object of the kind of which nothing was given, with what Go writes nevertheless.
+    pub empty: &'a dyn Fn() -> Value,
 }
 
 /// Paths that nobody manages.
@@ -85,9 +87,8 @@ impl Applier<'_> {
         if !exists(live) {
             return Managers::default();
         }
-        let empty = json!({"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": {}});
         let mut owned = live.clone();
-        Applier { manager: "before-first-apply", ..*self }.update(&empty, &mut owned);
+        Applier { manager: "before-first-apply", ..*self }.update(&(self.empty)(), &mut owned);
         Managers::of(&owned).unwrap_or_default()
     }
 

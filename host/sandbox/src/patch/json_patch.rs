@@ -52,12 +52,11 @@ fn step(object: &mut Value, operation: &Value) -> Result<(), String> {
             add(object, path, taken, "move")
         }
         "copy" => {
-            let found = object.pointer(text("from")).cloned();
-            let copied = found.ok_or_else(|| missing("copy", text("from")))?;
+            let copied = find(object, text("from")).ok_or_else(|| missing("copy", text("from")))?;
             add(object, path, copied, "copy")
         }
         "test" => {
-            let found = object.pointer(path).cloned().unwrap_or_default();
+            let found = find(object, path).ok_or_else(|| missing("test", path))?;
             if found == value() { Ok(()) } else { Err(format!("testing value {path} failed: test failed")) }
         }
         other => Err(format!("Unexpected kind: {other}")),
@@ -77,6 +76,16 @@ fn index(list: &[Value], key: &str) -> Option<usize> {
     match key.parse::<i64>().ok()? {
         at if at >= 0 => usize::try_from(at).ok(),
         at => list.len().checked_sub(usize::try_from(-at).ok()?),
+    }
+}
+
+/// The value at a path. A key that a map lacks counts as null, what is below something absent is missing.
+fn find(object: &Value, path: &str) -> Option<Value> {
+    let Some((parent, key)) = split(path) else { return Some(object.clone()) };
+    match object.pointer(parent)? {
+        Value::Object(fields) => Some(fields.get(&key).cloned().unwrap_or_default()),
+        Value::Array(list) => list.get(index(list, &key)?).cloned(),
+        _ => None,
     }
 }
 
@@ -126,12 +135,23 @@ fn remove(object: &mut Value, path: &str) -> Result<Value, String> {
 }
 
 fn replace(object: &mut Value, path: &str, value: Value) -> Result<(), String> {
-    match object.pointer_mut(path) {
-        Some(found) => {
-            *found = value;
+    let missing = || format!("replace operation does not apply: doc is missing key: {path}: missing value");
+    let Some((parent, key)) = split(path) else {
+        *object = value;
+        return Ok(());
+    };
+    match object.pointer_mut(parent) {
+        // The library does not mind that a map lacks the key.
+        Some(Value::Object(fields)) => {
+            fields.insert(key, value);
             Ok(())
         }
-        None => Err(format!("replace operation does not apply: doc is missing key: {path}: missing value")),
+        Some(Value::Array(list)) => {
+            let at = index(list, &key).filter(|at| *at < list.len()).ok_or_else(missing)?;
+            list[at] = value;
+            Ok(())
+        }
+        _ => Err(missing()),
     }
 }
 
@@ -160,7 +180,7 @@ mod tests {
     fn an_operation_on_nothing_is_refused() {
         for patch in [
             json!([{"op": "remove", "path": "/x"}]),
-            json!([{"op": "replace", "path": "/x", "value": 1}]),
+            json!([{"op": "replace", "path": "/x/y", "value": 1}]),
             json!([{"op": "add", "path": "/x/y", "value": 1}]),
             json!([{"op": "test", "path": "/a", "value": 2}]),
             json!([{"op": "add", "path": "/l/5", "value": 2}]),

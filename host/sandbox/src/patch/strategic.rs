@@ -132,7 +132,8 @@ fn merge_list(
                 let old = out[at].as_object().cloned().unwrap_or_default();
                 out[at] = Value::Object(merge_map(old, fields, item_schema)?);
             }
-            None => out.push(Value::Object(merge_map(Map::new(), fields, item_schema)?)),
+            // Upstream takes a new item as it stands, directives included.
+            None => out.push(item.clone()),
         }
     }
     Ok(ordered(out, &order, &before, |item| item.get(key).cloned().unwrap_or_default()))

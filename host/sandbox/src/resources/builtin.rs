@@ -12,7 +12,7 @@ pub(super) struct Row {
     kind: &'static str,
     short: &'static str,
     /// `N` namespaced, `s` status subresource, `S` scale subresource, `a` category all, `x` category api-extensions,
-    /// `g` generation, `G` generation also by annotations, `u` created by PUT, `d` deletion answers with the object,
+    /// `g` generation, `G` generation also by annotations, `e` generation also by empty values, `u` created by PUT, `d` deletion answers with the object,
     /// `c` no deletion of collections, `l` a PUT must name the resource version, `E` core's Event converted.
     pub flags: &'static str,
 }
@@ -93,7 +93,7 @@ pub(super) const ROWS: &[Row] = &[
     row(NET, "v1", "ingressclasses", "IngressClass", "", "g"),
     row(NET, "v1", "ingresses", "Ingress", "ing", "Nsg"),
     row(NET, "v1", "ipaddresses", "IPAddress", "ip", ""),
-    row(NET, "v1", "networkpolicies", "NetworkPolicy", "netpol", "Ng"),
+    row(NET, "v1", "networkpolicies", "NetworkPolicy", "netpol", "Nge"),
     row(NET, "v1", "servicecidrs", "ServiceCIDR", "", "s"),
     row("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", "pdb", "Nsgl"),
     row(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", "", "u"),
@@ -185,6 +185,7 @@ impl Row {
             traits: Traits {
                 generation: self.has('g') || self.has('G'),
                 generation_by_annotations: self.has('G'),
+                generation_by_empties: self.has('e'),
                 create_on_update: self.has('u'),
                 returns_deleted: self.has('d'),
                 unconditional_update: !self.has('l'),

@@ -25,9 +25,15 @@ pub(crate) struct Custom {
 impl Custom {
     /// Prunes, and tells what was unknown.
     pub(crate) fn decode(&self, body: &mut Value) -> Result<Vec<String>, String> {
+        let unknown = self.decode_applied(body)?;
+        prune::drop_nulls(body, Some(&self.schema));
+        Ok(unknown)
+    }
+
+    /// The same for the result of an apply, whose nulls stay, to be refused.
+    pub(crate) fn decode_applied(&self, body: &mut Value) -> Result<Vec<String>, String> {
         let mut unknown = native::decode_metadata(body)?;
         unknown.extend(prune::unknown_fields(body, &self.schema));
-        prune::drop_nulls(body, Some(&self.schema));
         embedded_metadata("", body, &self.schema, &mut unknown)?;
         Ok(unknown.into_iter().map(|path| format!("unknown field \"{path}\"")).collect())
     }
@@ -148,7 +154,9 @@ fn embedded_metadata(
     match value {
         Value::Object(_) => {
             if schema.embedded {
-                let found = native::decode_metadata(value)?;
+                let shown = value["metadata"].clone();
+                let refused = |why| format!("{}: Invalid value: {shown}: {why}", child(path, "metadata"));
+                let found = native::decode_metadata(value).map_err(refused)?;
                 unknown.extend(found.into_iter().map(|field| child(path, &field)));
             }
             for (name, field) in value.as_object_mut().into_iter().flatten() {

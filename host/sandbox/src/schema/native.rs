@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::field_error::FieldError;
 use super::names::NameRule;
 use super::structural::Schema;
+use super::typed::Empty;
 use super::{Gvk, builtin, crd, metadata};
 
 pub(crate) use decode::decode_metadata;
@@ -39,6 +40,13 @@ impl Native {
         decode::decode(&self.kind, body, &self.schema)
     }
 
+    /// The empty lists and maps that decoding takes away, with their paths.
+    pub(crate) fn empties(&self, body: &Value) -> Vec<Empty> {
+        let mut found = Vec::new();
+        decode::empties("", "", body, &self.schema, &mut found);
+        found
+    }
+
     pub(crate) fn default(&self, body: &mut Value) {
         defaults::apply(&self.group, &self.kind, body, &self.schema);
         decode::drop_nulls(body);
@@ -51,8 +59,9 @@ impl Native {
         self.fill_nulls(body);
     }
 
-    /// Lists that Go writes as null where there are none.
+    /// Lists and times that Go writes as null where there are none.
     fn fill_nulls(&self, body: &mut Value) {
+        defaults::fill_times(body, &self.schema);
         let role = self.is("rbac.authorization.k8s.io", "Role")
             || self.is("rbac.authorization.k8s.io", "ClusterRole");
         if role && let Some(fields) = body.as_object_mut() {

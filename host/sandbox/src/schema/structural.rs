@@ -141,6 +141,16 @@ impl Link {
         Link::Definition { name: name.into(), overlay: Arc::default(), cell: Arc::default() }
     }
 
+    /// Whether it is a point in time, which in Go is a struct.
+    pub(crate) fn is_time(&self) -> bool {
+        match self {
+            Link::Here(_) => false,
+            Link::Definition { name, .. } => {
+                name.ends_with(".meta.v1.Time") || name.ends_with(".meta.v1.MicroTime")
+            }
+        }
+    }
+
     /// The schema at the end of the way.
     pub(crate) fn get(&self) -> &Schema {
         match self {

@@ -23,6 +23,17 @@ enum Inner {
     Custom(Box<Custom>),
 }
 
+/// An empty list or map that a body spelled out.
+#[derive(Clone, Debug)]
+pub(crate) struct Empty {
+    /// Its path in messages, as in `spec.ports`.
+    pub(crate) path: String,
+    /// Its path as a JSON pointer.
+    pub(crate) pointer: String,
+    /// `[]` or `{}`.
+    pub(crate) value: Value,
+}
+
 /// A body that cannot be read as the kind, in the words that follow `cannot be handled as a X: `.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -58,6 +69,23 @@ impl Type {
             Inner::Custom(custom) => custom.decode(body),
         }
         .map_err(DecodeError)
+    }
+
+    /// The same for the result of an apply, in which upstream leaves the nulls of custom resources.
+    pub(crate) fn decode_applied(&self, body: &mut Value) -> Result<Vec<String>, DecodeError> {
+        match &*self.inner {
+            Inner::Native(native) => native.decode(body),
+            Inner::Custom(custom) => custom.decode_applied(body),
+        }
+        .map_err(DecodeError)
+    }
+
+    /// The empty lists and maps of a body of a built-in kind, which decoding takes away, with their paths.
+    pub(crate) fn empties(&self, body: &Value) -> Vec<Empty> {
+        match &*self.inner {
+            Inner::Native(native) => native.empties(body),
+            Inner::Custom(_) => Vec::new(),
+        }
     }
 
     /// Fills in what the author left out. Doing it twice changes nothing. Custom resources get it on each read as well.

@@ -1,7 +1,7 @@
 //! Columns of built-in kinds, with the headings of the real server's printers.
 
 use super::cells::{self, Look};
-use super::{Heading, pods};
+use super::{Heading, pods, rare};
 use crate::resources::Resource;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -92,10 +92,44 @@ const HEADINGS: &[(&str, &str, &str)] = &[
     ("node.k8s.io", "runtimeclasses", "Name|Handler|Age"),
     ("discovery.k8s.io", "endpointslices", "Name|AddressType|Ports|Endpoints|Age"),
     ("apiregistration.k8s.io", "apiservices", "Name|Service|Available|Age"),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+        "Name|Age|SignerName|Requestor|RequestedDuration|Condition",
+    ),
+    ("networking.k8s.io", "ipaddresses", "Name|ParentRef|Age"),
+    ("networking.k8s.io", "servicecidrs", "Name|CIDRs|Age"),
+    (
+        "storage.k8s.io",
+        "csidrivers",
+        "Name|AttachRequired:boolean|PodInfoOnMount:boolean|StorageCapacity:boolean|TokenRequests|\
+         RequiresRepublish:boolean|Modes|Age",
+    ),
+    ("resource.k8s.io", "deviceclasses", "Name|Age"),
+    ("resource.k8s.io", "resourceclaims", "Name|State|Age"),
+    ("resource.k8s.io", "resourceclaimtemplates", "Name|Age"),
+    ("resource.k8s.io", "resourceslices", "Name|Node|Driver|Pool|Age"),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "flowschemas",
+        "Name|PriorityLevel|MatchingPrecedence|DistinguisherMethod|Age|MissingPL",
+    ),
+    (
+        "flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations",
+        "Name|Type|NominalConcurrencyShares|Queues|HandSize|QueueLengthLimit|Age",
+    ),
 ];
+
+/// Go's time where there is none.
+const NO_TIME: &str = "0001-01-01T00:00:00Z";
 
 /// What a kind without columns of its own has.
 const DEFAULT: &str = "Name|Created At:date";
+
+pub(super) fn has_columns(resource: &Resource) -> bool {
+    HEADINGS.iter().any(|(group, plural, _)| resource.is(group, plural))
+}
 
 pub(super) fn headings(resource: &Resource) -> Vec<Heading> {
     let found = HEADINGS.iter().find(|(group, plural, _)| resource.is(group, plural));
@@ -105,7 +139,7 @@ pub(super) fn headings(resource: &Resource) -> Vec<Heading> {
 fn heading(text: &'static str) -> Heading {
     let (text, kind) = text.split_once(':').unwrap_or((text, "string"));
     let (name, priority) = text.strip_suffix('*').map_or((text, 0), |name| (name, 1));
-    Heading { name, kind, format: if name == "Name" { "name" } else { "" }, priority }
+    Heading { name, kind, format: if matches!(name, "Name" | "Attacher") { "name" } else { "" }, priority }
 }
 
 pub(super) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<Value> {
@@ -128,7 +162,7 @@ pub(super) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<
             vec![names, images, look.labels("template.metadata.labels")]
         }
         ("", "replicationcontrollers") | ("apps", "replicasets") => cells::replicas(&look),
-        ("apps", "controllerrevisions") => vec![look.controller(), look.text("revision"), look.age()],
+        ("apps", "controllerrevisions") => vec![look.controller(), look.number("revision"), look.age()],
         ("apps", "daemonsets") => cells::daemons(&look),
         ("apps", "deployments") => cells::deployment(&look),
         ("apps", "statefulsets") => cells::stateful(&look),
@@ -163,14 +197,39 @@ pub(super) fn cells(resource: &Resource, object: &Value, now: Timestamp) -> Vec<
             look.age(),
             look.text("preemptionPolicy"),
         ],
-        ("coordination.k8s.io", "leases") => vec![look.text("spec.holderIdentity"), look.age()],
-        ("node.k8s.io", "runtimeclasses") => vec![look.text("handler"), look.age()],
-        ("discovery.k8s.io", "endpointslices") => cells::slice(&look),
-        ("apiregistration.k8s.io", "apiservices") => vec![json!("Local"), json!("True"), look.age()],
-        _ => vec![look.at("metadata.creationTimestamp").cloned().unwrap_or_default()],
+        _ => seldom(resource, &look),
     };
     cells.insert(0, look.text("metadata.name"));
     cells
+}
+
+/// The cells of kinds that few people list.
+fn seldom(resource: &Resource, look: &Look<'_>) -> Vec<Value> {
+    match (resource.group.as_str(), resource.plural.as_str()) {
+        ("coordination.k8s.io", "leases") => vec![look.text("spec.holderIdentity"), look.age()],
+        ("node.k8s.io", "runtimeclasses") => vec![look.text("handler"), look.age()],
+        ("discovery.k8s.io", "endpointslices") => cells::slice(look),
+        ("certificates.k8s.io", "certificatesigningrequests") => rare::signing_request(look),
+        ("networking.k8s.io", "ipaddresses") => vec![rare::parent(look), look.age()],
+        ("networking.k8s.io", "servicecidrs") => vec![rare::joined(look, "spec.cidrs"), look.age()],
+        ("storage.k8s.io", "csidrivers") => rare::driver(look),
+        ("resource.k8s.io", "deviceclasses" | "resourceclaimtemplates") => vec![look.age()],
+        ("resource.k8s.io", "resourceclaims") => vec![rare::claim_state(look), look.age()],
+        ("resource.k8s.io", "resourceslices") => vec![
+            look.text("spec.nodeName"),
+            look.text("spec.driver"),
+            look.text("spec.pool.name"),
+            look.age(),
+        ],
+        ("flowcontrol.apiserver.k8s.io", "flowschemas") => rare::flow_schema(look),
+        ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations") => rare::priority_level(look),
+        ("apiregistration.k8s.io", "apiservices") => vec![
+            json!("Local"),
+            json!(if look.at("status.conditions").is_some() { "True" } else { "Unknown" }),
+            look.age(),
+        ],
+        _ => vec![look.at("metadata.creationTimestamp").cloned().unwrap_or_else(|| json!(NO_TIME))],
+    }
 }
 
 #[cfg(test)]

@@ -169,7 +169,9 @@ pub(super) fn deployment(look: &Look<'_>) -> Vec<Value> {
         look.number("status.availableReplicas"),
         look.age(),
     ];
-    look.workload(cells, look.selector("spec.selector"))
+    // The only kind whose printer has no word for an empty selector.
+    let selector = look.selector("spec.selector");
+    look.workload(cells, if selector == "<none>" { json!("") } else { selector })
 }
 
 pub(super) fn stateful(look: &Look<'_>) -> Vec<Value> {
@@ -183,7 +185,11 @@ pub(super) fn cron(look: &Look<'_>) -> Vec<Value> {
     vec![
         look.text("spec.schedule"),
         look.or_none(&look.string("spec.timeZone")),
-        json!(if look.at("spec.suspend") == Some(&json!(true)) { "True" } else { "False" }),
+        json!(match look.at("spec.suspend").and_then(Value::as_bool) {
+            Some(true) => "True",
+            Some(false) => "False",
+            None => "<unset>",
+        }),
         look.length("status.active"),
         json!(look.since_at("status.lastScheduleTime").unwrap_or("<none>".into())),
         look.age(),
@@ -240,7 +246,8 @@ pub(super) fn service(look: &Look<'_>) -> Vec<Value> {
             let all = [addresses(look, "status.loadBalancer.ingress"), external].concat();
             if all.is_empty() { "<pending>".into() } else { all.join(",") }
         }
-        _ => external.join(","),
+        "ClusterIP" | "NodePort" => external.join(","),
+        _ => "<unknown>".into(),
     };
     vec![
         look.text("spec.type"),
@@ -392,8 +399,9 @@ pub(super) fn volume(look: &Look<'_>) -> Vec<Value> {
         "" => String::new(),
         name => format!("{}/{name}", look.string("spec.claimRef.namespace")),
     };
+    let capacity = look.at("spec.capacity.storage").cloned();
     vec![
-        look.text("spec.capacity.storage"),
+        capacity.unwrap_or_else(|| json!("0")),
         modes(look, "spec.accessModes"),
         look.text("spec.persistentVolumeReclaimPolicy"),
         if deleting { json!("Terminating") } else { look.text("status.phase") },

@@ -7,13 +7,15 @@ use serde_json::Value;
 
 /// What kind of request a body belongs to: it decides how bad fields are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum Origin<'a> {
     /// A body sent as it is: 400.
     Body,
     /// The result of a patch: 422.
     Patch,
-    /// The result of an apply, whose own fields were checked before.
-    Apply,
+    /// The result of a strategic merge patch: 422, and what is told is the patch (its bytes are here).
+    StrategicPatch(&'a [u8]),
+    /// The result of an apply, whose own fields were checked before; with the namespace and name that it gave.
+    Apply(&'a str),
 }
 
 /// Parses a body by its content type. The second part has a sentence for each field that occurs twice.
@@ -55,31 +57,39 @@ pub(crate) fn decode(
     target: &Target,
     object: &mut Value,
     duplicates: Vec<String>,
-    origin: Origin,
+    origin: Origin<'_>,
 ) -> Result<(), ApiError> {
     check_kind(turn, target, object, origin)?;
     let version = target.served();
-    let unknown =
-        version.ty.decode(object).map_err(|error| undecodable(target, object, &error.to_string(), origin))?;
-    if origin != Origin::Apply {
+    let mut empties = version.ty.empties(object);
+    let decoded = match origin {
+        Origin::Apply(_) => version.ty.decode_applied(object),
+        _ => version.ty.decode(object),
+    };
+    let unknown = decoded.map_err(|error| undecodable(target, object, &error.to_string(), origin))?;
+    if !matches!(origin, Origin::Apply(_)) {
         report(turn, target, object, [duplicates, unknown].concat(), origin)?;
     }
     version.ty.default(object);
+    empties.retain(|empty| object.pointer(&empty.pointer).is_none());
+    turn.empties = empties;
     Ok(())
 }
 
-fn undecodable(target: &Target, object: &Value, why: &str, origin: Origin) -> ApiError {
+fn undecodable(target: &Target, object: &Value, why: &str, origin: Origin<'_>) -> ApiError {
     let kind = &target.resource.kind;
     let version = &target.served().name;
     let error = format!("{kind} in version {} cannot be handled as a {kind}: {why}", go_quote(version));
     match origin {
         Origin::Body => ApiError::bad_request(error),
-        Origin::Patch => bad_patch(object, why),
-        Origin::Apply if target.resource.is_custom() => ApiError::new(500, "", error),
-        Origin::Apply => {
-            let (group, name) = (&target.resource.group, &object["metadata"]["name"]);
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let place = format!("{}/{}", text(&object["metadata"]["namespace"]), text(name));
+        Origin::Patch => bad_patch(object.to_string(), why),
+        Origin::StrategicPatch(patch) => {
+            let patch = json::parse(patch).map(|(patch, _)| patch).unwrap_or_default();
+            bad_patch(json::go_value(&patch), why)
+        }
+        Origin::Apply(_) if target.resource.is_custom() => ApiError::new(500, "", error),
+        Origin::Apply(place) => {
+            let group = &target.resource.group;
             let typed = format!("{group}/{version}, Kind={kind}");
             let message = format!(
                 "failed to convert new object ({place}; {typed}) to proper version: unable to convert unstructured object to \
@@ -91,8 +101,8 @@ fn undecodable(target: &Target, object: &Value, why: &str, origin: Origin) -> Ap
 }
 
 /// A patch whose result is no object of the kind.
-fn bad_patch(object: &Value, why: &str) -> ApiError {
-    let error = crate::schema::FieldError::invalid("patch", object.to_string(), why);
+fn bad_patch(shown: String, why: &str) -> ApiError {
+    let error = crate::schema::FieldError::invalid("patch", shown, why);
     ApiError::invalid(crate::error::Subject { group: "", kind: "" }, "", &[error])
 }
 
@@ -101,7 +111,7 @@ fn report(
     target: &Target,
     object: &Value,
     faults: Vec<String>,
-    origin: Origin,
+    origin: Origin<'_>,
 ) -> Result<(), ApiError> {
     match turn.options.validation {
         FieldValidation::Ignore => Ok(()),
@@ -138,7 +148,13 @@ fn check_custom_kind(target: &Target, object: &Value, kind: &str, version: &str)
 }
 
 /// A body of another built-in kind, or of none.
-fn other_kind(turn: &Turn<'_>, target: &Target, object: &Value, origin: Origin, version: &str) -> ApiError {
+fn other_kind(
+    turn: &Turn<'_>,
+    target: &Target,
+    object: &Value,
+    origin: Origin<'_>,
+    version: &str,
+) -> ApiError {
     let resource = &target.resource;
     let kind = object["kind"].as_str().filter(|kind| !kind.is_empty()).unwrap_or(&resource.kind);
     let short = version.rsplit('/').next().unwrap_or_default();
@@ -159,12 +175,17 @@ fn other_kind(turn: &Turn<'_>, target: &Target, object: &Value, origin: Origin, 
             go_quote(short),
             resource.kind
         )),
-        Origin::Patch | Origin::Apply => bad_patch(object, &why),
+        Origin::Patch | Origin::StrategicPatch(_) | Origin::Apply(_) => bad_patch(object.to_string(), &why),
     }
 }
 
 /// Fills in a missing kind of a built-in body; refuses another version or kind.
-fn check_kind(turn: &Turn<'_>, target: &Target, object: &mut Value, origin: Origin) -> Result<(), ApiError> {
+fn check_kind(
+    turn: &Turn<'_>,
+    target: &Target,
+    object: &mut Value,
+    origin: Origin<'_>,
+) -> Result<(), ApiError> {
     let resource = &target.resource;
     let expected = &target.served().api_version;
     if !object.is_object() {

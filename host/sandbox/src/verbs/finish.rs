@@ -1,5 +1,6 @@
 //! Steps that the writing verbs share: field managers, generations, what an endpoint ignores, the storage version.
 
+use super::create;
 use crate::apply::Applier;
 use crate::apply::set::FieldSet;
 use crate::resources::Resource;
@@ -68,6 +69,7 @@ impl Turn<'_> {
             subresource,
             now: &self.now_text,
             ignored: &ignored,
+            empty: &|| create::empty_like(target),
         })
     }
 
@@ -82,6 +84,7 @@ impl Turn<'_> {
             subresource: if status { "status" } else { "" },
             now: &self.now_text,
             ignored: &FieldSet::default(),
+            empty: &|| Value::Null,
         }
         .update(old, new);
     }
@@ -105,8 +108,9 @@ fn controller_name(resource: &Resource) -> &'static str {
     }
 }
 
-/// Sets the generation of an updated object: one more where its spec changed.
-pub(crate) fn count_generation(resource: &Resource, object: &mut Value, old: &Value) {
+/// Sets the generation of an updated object: one more where its spec changed, or where it is `emptied`: it spells out a list or
+/// map that is empty, and its kind takes that for a change.
+pub(crate) fn count_generation(resource: &Resource, object: &mut Value, old: &Value, emptied: bool) {
     let before = old["metadata"]["generation"].as_i64();
     let mut generation = before;
     let changed = if resource.is_custom() {
@@ -116,6 +120,7 @@ pub(crate) fn count_generation(resource: &Resource, object: &mut Value, old: &Va
         let annotations = || object["metadata"]["annotations"] != old["metadata"]["annotations"];
         rest_of(object, &["metadata", "status"]) != rest_of(old, &["metadata", "status"])
             || (resource.traits.generation_by_annotations && annotations())
+            || emptied
     };
     if changed && resource.traits.generation {
         generation = Some(before.unwrap_or_default() + 1);

@@ -43,7 +43,11 @@ impl Turn<'_> {
         let live = self.live(target)?;
         let old = finish::in_version(target, &live);
         let mut object = self.patched(target, kind, &old, body)?;
-        decode(self, target, &mut object, Vec::new(), Origin::Patch)?;
+        let origin = match kind {
+            PatchKind::Strategic => Origin::StrategicPatch(body),
+            _ => Origin::Patch,
+        };
+        decode(self, target, &mut object, Vec::new(), origin)?;
         admit::label_namespace(&target.resource, &mut object);
         self.with_applier(target, |applier| applier.update(&old, &mut object));
         admit::fit_namespace(target, &mut object)?;
@@ -60,7 +64,7 @@ impl Turn<'_> {
         body: &[u8],
     ) -> Result<Value, ApiError> {
         let strict = self.options.validation != FieldValidation::Ignore;
-        let (patch, duplicates) = json::parse(body).map_err(|why| match kind {
+        let (mut patch, duplicates) = json::parse(body).map_err(|why| match kind {
             PatchKind::Strategic => ApiError::bad_request(why),
             _ => ApiError::bad_request(format!("error decoding patch: {why}")),
         })?;
@@ -84,6 +88,7 @@ impl Turn<'_> {
                 json::type_name(&patch)
             ))),
             PatchKind::Strategic | PatchKind::Apply => {
+                json::whole_numbers(&mut patch);
                 strategic::apply(old, &patch, target.served().ty.schema())
             }
         }
@@ -94,11 +99,12 @@ impl Turn<'_> {
         let parsed = json::parse(body).or_else(|_| json::parse_yaml(body));
         let (mut applied, duplicates) =
             parsed.map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
+        json::whole_numbers(&mut applied);
         if !applied.is_object() {
             return Err(ApiError::bad_request("error decoding YAML: the patch is no object"));
         }
         let live = self.find(target);
-        if live.is_none() && !target.subresource.is_empty() {
+        if live.is_none() && !target.subresource.is_empty() && !target.creates_on_update() {
             return Err(target.not_found());
         }
         self.check_applied(target, &applied)?;
@@ -108,13 +114,18 @@ impl Turn<'_> {
         drop_nulls_of_metadata(&mut applied);
         let old = match &live {
             Some(live) => finish::in_version(target, live),
-            None => create::empty_like(target, &applied),
+            None => create::empty_like(target),
         };
         let mut object =
             self.with_applier(target, |applier| applier.apply(&old, &applied, self.options.force))?;
         self.report_duplicates(duplicates)?;
         let managed = object["metadata"].get("managedFields").cloned();
-        decode(self, target, &mut object, Vec::new(), Origin::Apply)?;
+        if target.resource.is_custom() {
+            self.unclean = empty_parts(&object["metadata"]);
+        }
+        let named = |key: &str| applied["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let place = format!("{}/{}", named("namespace"), named("name"));
+        decode(self, target, &mut object, Vec::new(), Origin::Apply(&place))?;
         if let Some(managed) = managed {
             object["metadata"]["managedFields"] = managed;
         }
@@ -161,6 +172,17 @@ impl Turn<'_> {
             }
         }
     }
+}
+
+/// Upstream stores an applied custom resource with the empty lists and maps of its metadata, and no longer has them when it
+/// reads it.
+fn empty_parts(metadata: &Value) -> serde_json::Map<String, Value> {
+    let empty = |value: &Value| {
+        value.as_object().is_some_and(serde_json::Map::is_empty)
+            || value.as_array().is_some_and(Vec::is_empty)
+    };
+    let parts = metadata.as_object().into_iter().flatten().filter(|(_, value)| empty(value));
+    parts.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// `creationTimestamp: null` and the like say nothing.

@@ -3,6 +3,10 @@
 use super::patch::PatchKind;
 use super::update::Written;
 use super::{admit, finish};
+use crate::apply::managers::Managers;
+use crate::apply::scale::SCALE_VERSION;
+use crate::apply::set::FieldSet;
+use crate::apply::{self, Applier};
 use crate::error::ApiError;
 use crate::json;
 use crate::patch::{json_patch, merge_patch};
@@ -114,36 +118,54 @@ impl Turn<'_> {
         if let Some(version) = scale["metadata"].get("resourceVersion") {
             object["metadata"]["resourceVersion"] = version.clone();
         }
-        // Replicas that nobody manages stay so, and of custom kinds upstream does not note who scales them.
-        if !target.resource.is_custom() && self.replicas_are_managed(target, &old) {
-            self.with_applier(target, |applier| applier.update(&old, &mut object));
-        }
+        let (before, mut after) = (self.as_scaled(target, &old)?, self.as_scaled(target, &object)?);
+        strip(&mut after);
+        self.with_scale_applier(target, |applier| applier.update(&before, &mut after));
+        self.note_scalers(target, &old, &after, &mut object)?;
         self.store_update(target, live, old, object)
     }
 
-    /// Upstream cannot apply the Scale of a custom kind.
-    fn not_convertible(&self, target: &Target, object: &Value) -> ApiError {
-        let kind = "autoscaling/v1, Kind=Scale";
-        let why = "request to convert CR to an invalid group/version: autoscaling/v1";
-        let text = match self.replicas_are_managed(target, object) {
-            true => {
-                let place = format!("{}/{}", target.namespace, target.name);
-                format!("failed to convert live object ({place}; {kind}) to proper version: {why}")
-            }
-            false => format!(
-                "failed to create manager for existing fields: failed to convert live object (/; {kind}) to proper version: {why}"
-            ),
-        };
-        ApiError::new(500, "", text)
+    /// The object with nothing but its replicas, and with those who manage them.
+    fn as_scaled(&self, target: &Target, object: &Value) -> Result<Value, ApiError> {
+        let path = &definition(target)?.spec_replicas;
+        let mut scaled = json!({"apiVersion": object["apiVersion"], "kind": object["kind"],
+            "metadata": {"uid": object["metadata"]["uid"]}});
+        // A Scale of none does not write the number, so nobody comes to own it.
+        if let Some(replicas) = at(object, path).filter(|replicas| **replicas != 0) {
+            set(&mut scaled, path, replicas.clone());
+        }
+        let managers = Managers::of(object).unwrap_or_default();
+        apply::scale::of_scale(&managers, &replicas_path(path)).write(&mut scaled);
+        Ok(scaled)
     }
 
-    fn replicas_are_managed(&self, target: &Target, object: &Value) -> bool {
-        let Ok(scale) = definition(target) else { return false };
-        let keys: Vec<String> = scale.spec_replicas.split('.').map(|key| format!("f:{key}")).collect();
-        let managers = object["metadata"]["managedFields"].as_array().into_iter().flatten();
-        managers
-            .map(|entry| &entry["fieldsV1"])
-            .any(|fields| keys.iter().try_fold(fields, |fields, key| fields.get(key)).is_some())
+    /// Takes who manages the replicas from `scaled` over into the object.
+    fn note_scalers(
+        &self,
+        target: &Target,
+        old: &Value,
+        scaled: &Value,
+        object: &mut Value,
+    ) -> Result<(), ApiError> {
+        let replicas = replicas_path(&definition(target)?.spec_replicas);
+        let parent = Managers::of(old).unwrap_or_default();
+        let scale = Managers::of(scaled).unwrap_or_default();
+        let version = &target.served().api_version;
+        apply::scale::of_parent(&parent, scale, &replicas, version).write(object);
+        Ok(())
+    }
+
+    /// Calls `work` with the field manager of the Scale.
+    fn with_scale_applier<R>(&self, target: &Target, work: impl FnOnce(&Applier<'_>) -> R) -> R {
+        work(&Applier {
+            schema: target.served().ty.schema(),
+            api_version: SCALE_VERSION,
+            manager: &self.options.manager,
+            subresource: &target.subresource,
+            now: &self.now_text,
+            ignored: &FieldSet::default(),
+            empty: &|| json!({"apiVersion": target.served().api_version, "kind": target.resource.kind, "metadata": {}}),
+        })
     }
 
     /// Applies a Scale: of the object, the replicas are applied, by a manager of the subresource.
@@ -159,19 +181,28 @@ impl Turn<'_> {
             return Err(ApiError::bad_request(format!("invalid object type: {version}, Kind={kind}")));
         }
         let old = finish::in_version(target, live);
-        if target.resource.is_custom() {
-            return Err(self.not_convertible(target, &old));
-        }
         let mut config =
             json!({"apiVersion": old["apiVersion"], "kind": old["kind"], "metadata": {"name": target.name}});
         let path = &definition(target)?.spec_replicas;
         if let Some(replicas) = applied["spec"].get("replicas") {
             set(&mut config, path, replicas.clone());
         }
-        let own = format!("using {}", target.served().api_version);
-        let object = self
-            .with_applier(target, |applier| applier.apply(&old, &config, self.options.force))
-            .map_err(|error| as_told_of_scales(error, &own))?;
+        let before = self.as_scaled(target, &old)?;
+        let custom = target.resource.is_custom();
+        if custom && before["metadata"].get("managedFields").is_none() {
+            return Err(not_convertible(
+                "failed to create manager for existing fields: failed to convert live object (/",
+            ));
+        }
+        let scaled =
+            self.with_scale_applier(target, |applier| applier.apply(&before, &config, self.options.force))?;
+        if custom && at(&scaled, path) != at(&before, path) {
+            let place = format!("{}/{}", target.namespace, target.name);
+            return Err(not_convertible(&format!("failed to convert new object ({place}")));
+        }
+        let mut object = old.clone();
+        set(&mut object, path, at(&scaled, path).cloned().unwrap_or(json!(0)));
+        self.note_scalers(target, &old, &scaled, &mut object)?;
         let mut named = applied.clone();
         admit::fit_name(target, &mut named)?;
         let scale = scale_of(target, &object)?;
@@ -180,13 +211,21 @@ impl Turn<'_> {
     }
 }
 
-/// Conflicts are told in the version of the Scale.
-fn as_told_of_scales(mut error: ApiError, own: &str) -> ApiError {
-    error.message = error.message.replace(own, "using autoscaling/v1");
-    for cause in error.details.iter_mut().flat_map(|details| &mut details.causes) {
-        cause.message = cause.message.replace(own, "using autoscaling/v1");
+/// Upstream cannot make the Scale of a custom kind out of what was applied.
+fn not_convertible(what: &str) -> ApiError {
+    let why = "request to convert CR to an invalid group/version: autoscaling/v1";
+    ApiError::new(500, "", format!("{what}; autoscaling/v1, Kind=Scale) to proper version: {why}"))
+}
+
+fn replicas_path(path: &str) -> FieldSet {
+    let steps: Vec<&str> = path.split('.').collect();
+    FieldSet::of_fields(&[&steps])
+}
+
+fn strip(scaled: &mut Value) {
+    if let Some(metadata) = scaled["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
     }
-    error
 }
 
 /// The replicas that a Scale asks for.

@@ -4,6 +4,7 @@ use super::decode::{Origin, decode, parse};
 use super::{admit, create, finish};
 use crate::apply::managers::keep_times;
 use crate::error::ApiError;
+use crate::json;
 use crate::schema::FieldError;
 use crate::store::object::Stored;
 use crate::turn::{Target, Turn};
@@ -26,11 +27,15 @@ impl Turn<'_> {
         admit::fit_name(target, &mut object)?;
         admit::dedup_owners(self, &mut object);
         let Some(live) = self.find(target) else {
-            if !target.resource.traits.create_on_update || !target.subresource.is_empty() {
+            if !target.creates_on_update() {
                 return Err(target.not_found());
             }
+            let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+            if !uid.is_empty() {
+                return Err(self.uid_mismatch(target, uid, ""));
+            }
             create::wipe_system_fields(&mut object);
-            let empty = create::empty_like(target, &object);
+            let empty = create::empty_like(target);
             self.with_applier(target, |applier| applier.update(&empty, &mut object));
             let stored = self.insert(target, object)?;
             return Ok(Written { stored, created: true });
@@ -45,10 +50,16 @@ impl Turn<'_> {
     }
 
     fn uid_mismatch(&self, target: &Target, given: &str, live: &str) -> ApiError {
-        let prefix = if target.resource.group.is_empty() || !target.resource.is_custom() {
-            format!("/registry/{}", target.resource.plural)
-        } else {
-            format!("/registry/{}/{}", target.resource.group, target.resource.plural)
+        let resource = &target.resource;
+        let root = if self.options.dry_run { "" } else { "/registry" };
+        let prefix = match (resource.is_custom(), resource.group.as_str(), resource.plural.as_str()) {
+            (true, group, plural) => format!("{root}/{group}/{plural}"),
+            (_, "", "services") => format!("{root}/services/specs"),
+            (_, "", "endpoints") => format!("{root}/services/endpoints"),
+            (_, "", "nodes") => format!("{root}/minions"),
+            (_, "", "replicationcontrollers") => format!("{root}/controllers"),
+            (_, "networking.k8s.io", "ingresses") => format!("{root}/ingress"),
+            (_, _, plural) => format!("{root}/{plural}"),
         };
         let why = format!(
             "StorageError: invalid object, Code: 4, Key: {prefix}/{}, ResourceVersion: 0, AdditionalErrorMsg: Precondition \
@@ -71,38 +82,50 @@ impl Turn<'_> {
         object["metadata"]["resourceVersion"] = json!(live.head.revision.to_string());
         self.prepare_update(target, &mut object, &old);
         if matches!(target.subresource.as_str(), "" | "scale") {
-            finish::count_generation(resource, &mut object, &old);
+            let emptied = resource.traits.generation_by_empties && self.says_empty("spec");
+            finish::count_generation(resource, &mut object, &old, emptied);
         } else {
             finish::copy_metadata(&mut object, &old, "generation");
         }
         self.keep_system_fields(&mut object, &old);
         let subresource = (!target.subresource.is_empty()).then_some(target.subresource.as_str());
-        let errors = target.served().ty.validate_update(&object, &old, subresource);
-        if !errors.is_empty() {
-            return Err(ApiError::invalid(resource.kind_subject(), &target.name, &errors));
-        }
-        if object["metadata"]["generation"] != old["metadata"]["generation"] {
-            self.warnings.extend(target.served().ty.warnings(&object));
-        }
-        keep_times(&mut object, &old);
-        if resource.is("", "services") && subresource.is_none() {
+        let service = resource.is("", "services") && subresource.is_none();
+        let before = service.then(|| self.state.addresses.clone());
+        if service {
             self.state
                 .addresses
                 .assign(&mut object, Some(&old))
                 .map_err(|errors| ApiError::invalid(resource.kind_subject(), &target.name, &errors))?;
         }
+        let errors = target.served().ty.validate_update(&object, &old, subresource);
+        if let Some(before) = before.filter(|_| self.options.dry_run || !errors.is_empty()) {
+            self.state.addresses = before;
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid(resource.kind_subject(), &target.name, &self.as_given(errors)));
+        }
+        json::whole_numbers(&mut object);
+        if resource.is("", "services") || object["metadata"]["generation"] != old["metadata"]["generation"] {
+            self.warnings.extend(target.served().ty.warnings(&object));
+        }
+        keep_times(&mut object, &old);
         if self.is_to_go(resource, &object) {
             self.remove(resource, &live.key());
             // The client sees the object as it wanted it, under the revision that it had.
+            if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
+                metadata.extend(std::mem::take(&mut self.unclean));
+            }
             finish::to_storage(target, &mut object);
             let stored = Arc::new(Stored::freeze(&object, live.head.revision));
             return Ok(Written { stored, created: false });
         }
-        if object == old {
+        let unclean = !std::mem::take(&mut self.unclean).is_empty();
+        if object == old && unclean == self.state.unclean.contains(&live.head.uid) {
             return Ok(Written { stored: live.clone(), created: false });
         }
         finish::to_storage(target, &mut object);
         let stored = self.put(resource, object);
+        self.note_unclean(&stored, unclean);
         Ok(Written { stored, created: false })
     }
 

@@ -138,3 +138,49 @@ async fn a_kind_that_goes_shows_its_objects_go_first() {
     client.ok("DELETE", &format!("{definitions}/things.example.com"), "", &Value::Null);
     assert_eq!(watch.names(), ["DELETED a", "END"]);
 }
+
+/// Counts how often a watch is woken.
+#[derive(Default)]
+struct Wakes(std::sync::atomic::AtomicUsize);
+
+impl std::task::Wake for Wakes {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_one_object_sleeps_while_others_are_written() {
+    let client = Client::new();
+    client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    let mut watch = Watch::open(&client, &format!("{CONFIGS}?watch=1&fieldSelector=metadata.name%3Da"));
+    assert_eq!(watch.names(), ["ADDED a"]);
+    let wakes = std::sync::Arc::new(Wakes::default());
+    let waker = Waker::from(wakes.clone());
+    assert!(watch.0.as_mut().poll_frame(&mut Context::from_waker(&waker)).is_pending());
+    for name in ["b", "c", "d"] {
+        client.ok("POST", CONFIGS, "", &config(name, json!({})));
+    }
+    let woken = || wakes.0.load(std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(woken(), 0, "nothing happened to a");
+    client.ok("PATCH", &format!("{CONFIGS}/a"), "merge", &json!({"data": {"x": "1"}}));
+    assert_eq!(woken(), 1);
+    client.ok("DELETE", &format!("{CONFIGS}/a"), "", &Value::Null);
+    client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    assert_eq!(watch.names(), ["MODIFIED a", "DELETED a", "ADDED a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_one_object_is_cut_and_expires_like_any_other() {
+    let client = Client::new();
+    let made = client.ok("POST", CONFIGS, "", &config("a", json!({})));
+    let version = made["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
+    let query = format!("watch=1&fieldSelector=metadata.name%3Da&resourceVersion={version}");
+    let mut watch = Watch::open(&client, &format!("{CONFIGS}?{query}"));
+    assert_eq!(watch.names(), [""; 0]);
+    client.ok("POST", CONFIGS, "", &config("b", json!({})));
+    client.sandbox.cut_watches(&Cut { kind: None, expire: true });
+    assert_eq!(watch.names(), ["END"]);
+    let mut late = Watch::open(&client, &format!("{CONFIGS}?{query}"));
+    assert_eq!(late.names(), ["ERROR", "END"]);
+}

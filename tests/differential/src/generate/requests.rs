@@ -27,6 +27,8 @@ pub struct Writer {
     kind: Kind,
     kept: usize,
     markers: usize,
+    /// Whether a name was left to the server: two such would be listed in an order of chance.
+    generated: bool,
 }
 
 type Write = fn(&mut Writer);
@@ -53,7 +55,7 @@ const REQUESTS: &[(usize, Write)] = &[
 
 impl Writer {
     pub fn new(chance: Chance, kind: Kind) -> Writer {
-        let mut writer = Writer { steps: Vec::new(), chance, kind, kept: 0, markers: 0 };
+        let mut writer = Writer { steps: Vec::new(), chance, kind, kept: 0, markers: 0, generated: false };
         if writer.chance.one_in(2) {
             writer.create();
         } else {
@@ -117,7 +119,8 @@ impl Writer {
     fn create(&mut self) {
         let name = self.name();
         let mut body = self.kind.object(&mut self.chance, name, true);
-        if self.chance.one_in(8) {
+        if !self.generated && self.chance.one_in(8) {
+            self.generated = true;
             body["metadata"]["generateName"] = json!("made-");
             if let Some(metadata) = body["metadata"].as_object_mut() {
                 metadata.remove("name");
@@ -336,7 +339,8 @@ impl Writer {
     fn list(&mut self) {
         let (selector, ..) = *self.chance.pick(SELECTORS);
         let accept = *self.chance.pick(&["", "table", "metadata-list"]);
-        self.push(Step {
+        // Not kept: the version of a list depends on what others write.
+        self.steps.push(Step {
             accept: accept.into(),
             ..Step::new(format!("GET {}?{selector}", self.kind.path()))
         });
@@ -383,7 +387,12 @@ impl Writer {
         let accept = *self.chance.pick(&["", "", "table", "metadata"]);
         // A marker that was not made, or lies before the start, is not seen: the time limit ends the watch then.
         let request = format!("GET {}?watch=1&timeoutSeconds=1&{query}&{selector}", self.kind.path());
-        let until = if initial { String::new() } else { marker };
+        let until = match initial {
+            // Now and then what comes after is waited for as well.
+            true if self.chance.one_in(4) => String::new(),
+            true => "initial-events-end".to_owned(),
+            false => marker,
+        };
         self.steps.push(Step { until, accept: accept.into(), ..Step::new(request) });
     }
 

@@ -79,6 +79,22 @@ pub fn check_update(definition: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
+/// Where all versions have one schema, upstream keeps and tells it once, at another place.
+fn hoisted(errors: Vec<FieldError>, versions: &[Value], at: usize) -> Vec<FieldError> {
+    if versions.iter().any(|version| version["schema"] != versions[0]["schema"]) {
+        return errors;
+    }
+    let own = child(&index("spec.versions", at), "schema");
+    let moved = errors.into_iter().filter_map(|mut error| {
+        if let Some(rest) = error.field.strip_prefix(&own) {
+            error.field = format!("spec.validation{rest}");
+            return (at == 0).then_some(error);
+        }
+        Some(error)
+    });
+    moved.collect()
+}
+
 fn check_spec(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let group = text(spec, "group");
@@ -104,7 +120,7 @@ fn check_spec(spec: &Value, old: Option<&Value>) -> Vec<FieldError> {
         errors.extend(join(&child(&path, "name"), name, &names::label_1035(name), ""));
         let before = old.and_then(|old| list(old, "versions").iter().find(|one| text(one, "name") == name));
         let unchanged = before.is_some_and(|before| before["schema"] == version["schema"]);
-        errors.extend(check_version(&path, version, unchanged));
+        errors.extend(hoisted(check_version(&path, version, unchanged), versions, at));
     }
     let all_versions = || Value::Array(versions.to_vec());
     let unique: BTreeSet<&str> = versions.iter().map(|version| text(version, "name")).collect();

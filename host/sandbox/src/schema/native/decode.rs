@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use serde_json::{Map, Value};
 
+use super::super::typed::Empty;
 use super::quantity;
 use crate::schema::builtin::{OBJECT_META, definition};
 use crate::schema::path::{child, index};
@@ -269,6 +270,34 @@ fn walk_fields(
         !left_out(field, name, link, schema)
     });
     failed.map_or(Ok(()), Err)
+}
+
+/// Finds the empty lists and maps that [`decode`] takes away.
+pub(super) fn empties(path: &str, pointer: &str, value: &Value, schema: &Schema, found: &mut Vec<Empty>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let link = match (schema.properties.get(name), &schema.additional) {
+                    (Some(link), _) | (None, Additional::Schema(link)) => link,
+                    (None, _) => continue,
+                };
+                let at = child(path, name);
+                let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                if (field.is_array() || field.is_object()) && left_out(field, name, link, schema) {
+                    found.push(Empty { path: at, pointer, value: field.clone() });
+                } else {
+                    empties(&at, &pointer, field, link, found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let Some(link) = &schema.items else { return };
+            for (number, item) in items.iter().enumerate() {
+                empties(&index(path, number), &format!("{pointer}/{number}"), item, link, found);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Whether Go's encoder leaves a field out: the zero value of a field that is tagged so.

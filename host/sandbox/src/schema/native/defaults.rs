@@ -100,6 +100,32 @@ pub(super) fn fill_zero(value: &mut Value, schema: &Schema) {
     }
 }
 
+/// Writes times that are not there as null: in Go they are structs, which are never left out.
+pub(super) fn fill_times(value: &mut Value, schema: &Schema) {
+    match value {
+        Value::Object(fields) => {
+            for (name, link) in &schema.properties {
+                let written = schema.omitted.contains(name) || schema.rules.required.contains(name);
+                // Only this one is tagged to be left out as a struct.
+                if written && link.is_time() && name != "creationTimestamp" && !fields.contains_key(name) {
+                    fields.insert(name.clone(), Value::Null);
+                }
+            }
+            for (name, field) in fields.iter_mut() {
+                if let Some(field_schema) = schema.field(name) {
+                    fill_times(field, field_schema);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(item_schema) = schema.item() {
+                items.iter_mut().for_each(|item| fill_times(item, item_schema));
+            }
+        }
+        _ => {}
+    }
+}
+
 /// What the OpenAPI document calls a default: declared defaults, and what Go writes for fields that it never leaves out.
 fn by_schema(value: &mut Value, schema: &Schema) {
     match value {

@@ -11,7 +11,7 @@ use crate::schema::names;
 use crate::schema::path::{child, index};
 
 fn headless(spec: &Value) -> bool {
-    list(spec, "clusterIPs") == [json!("None")] || text(spec, "clusterIP") == "None"
+    list(spec, "clusterIPs") == [json!("None")]
 }
 
 pub(super) fn service(object: &Value) -> Vec<FieldError> {
@@ -23,6 +23,9 @@ pub(super) fn service(object: &Value) -> Vec<FieldError> {
         errors.push(FieldError::required("spec.ports", ""));
     }
     errors.extend(by_type(spec, ty));
+    if ty != "ExternalName" && !text(spec, "clusterIP").is_empty() && list(spec, "clusterIPs").is_empty() {
+        errors.push(FieldError::required("spec.clusterIPs", ""));
+    }
     let mut known = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {
         check_port(&index("spec.ports", at), port, ports.len() > 1, &mut known, &mut errors);
@@ -156,12 +159,30 @@ fn port_clashes(ports: &[Value], ty: &str) -> Vec<FieldError> {
 
 /// What a status may not say.
 pub(super) fn status(service: &Value) -> Vec<FieldError> {
+    let path = "status.loadBalancer.ingress";
     let ingress = list(&service["status"]["loadBalancer"], "ingress");
-    if ingress.is_empty() || text(&service["spec"], "type") == "LoadBalancer" {
-        return Vec::new();
+    if !ingress.is_empty() && text(&service["spec"], "type") != "LoadBalancer" {
+        return vec![FieldError::forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")];
     }
-    let why = "may only be used when `spec.type` is 'LoadBalancer'";
-    vec![FieldError::forbidden("status.loadBalancer.ingress", why)]
+    let each = ingress.iter().enumerate();
+    each.flat_map(|(at, point)| entry_point(&index(path, at), point)).collect()
+}
+
+/// Where a load balancer lets requests in.
+fn entry_point(path: &str, point: &Value) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let at = child(path, "ipMode");
+    match (text(point, "ip").is_empty(), text(point, "ipMode")) {
+        (false, "") => errors.push(FieldError::required(at, "must be specified when `ip` is set")),
+        (true, "") | (false, "VIP" | "Proxy") => {}
+        (true, _) => errors.push(FieldError::forbidden(at, "may not be specified when `ip` is not set")),
+        (false, other) => errors.push(FieldError::not_supported(at, other, &["Proxy", "VIP"])),
+    }
+    let host = text(point, "hostname");
+    if !host.is_empty() {
+        errors.extend(all(&child(path, "hostname"), host, names::subdomain(host)));
+    }
+    errors
 }
 
 pub(super) fn update(new: &Value, old: &Value) -> Vec<FieldError> {

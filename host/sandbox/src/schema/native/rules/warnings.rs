@@ -15,8 +15,37 @@ pub(in crate::schema::native) fn warnings(group: &str, kind: &str, object: &Valu
             "spec.jobTemplate.spec.template.spec",
             &object["spec"]["jobTemplate"]["spec"]["template"]["spec"],
         ),
+        ("", "Service") => service(&object["spec"]),
         _ => Vec::new(),
     }
+}
+
+fn service(spec: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    let ty = text(spec, "type");
+    if ty == "ClusterIP" && text(spec, "clusterIP") == "None" {
+        if !text(spec, "loadBalancerIP").is_empty() {
+            found.push("spec.loadBalancerIP is ignored for headless services".to_owned());
+        }
+        if !list(spec, "externalIPs").is_empty() {
+            found.push("spec.externalIPs is ignored for headless services".to_owned());
+        }
+        if text(spec, "sessionAffinity") != "None" {
+            found.push("spec.SessionAffinity is ignored for headless services".to_owned());
+        }
+    }
+    if ty == "ExternalName" && !list(spec, "externalIPs").is_empty() {
+        found.push("spec.externalIPs is ignored when spec.type is \"ExternalName\"".to_owned());
+    }
+    if ty != "ExternalName" && !text(spec, "externalName").is_empty() {
+        found.push("spec.externalName is ignored when spec.type is not \"ExternalName\"".to_owned());
+    }
+    if text(spec, "trafficDistribution") == "PreferClose" {
+        found.push(
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"".to_owned(),
+        );
+    }
+    found
 }
 
 fn pod(path: &str, spec: &Value) -> Vec<String> {

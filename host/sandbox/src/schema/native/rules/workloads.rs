@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::services::number_or_name;
 use super::{all, has, list, selectors, text};
@@ -136,16 +136,50 @@ fn replicas(spec: &Value) -> Option<FieldError> {
 }
 
 pub(super) fn deployment(object: &Value) -> Vec<FieldError> {
+    let mut errors = replica_set(object);
+    errors.extend(strategy(&object["spec"]["strategy"]));
+    errors
+}
+
+fn strategy(strategy: &Value) -> Vec<FieldError> {
+    let path = "spec.strategy";
+    let rolling = strategy.get("rollingUpdate").filter(|rolling| rolling.is_object());
+    match (text(strategy, "type"), rolling) {
+        ("Recreate", Some(_)) => {
+            let detail = "may not be specified when strategy `type` is 'Recreate'";
+            vec![FieldError::forbidden(child(path, "rollingUpdate"), detail)]
+        }
+        ("Recreate", None) => Vec::new(),
+        ("RollingUpdate", None) => {
+            vec![FieldError::required(
+                child(path, "rollingUpdate"),
+                "this should be defaulted and never be nil",
+            )]
+        }
+        ("RollingUpdate", Some(rolling)) => {
+            let none = |field: &str| rolling[field] == 0 || rolling[field] == "0%";
+            let both = none("maxUnavailable") && none("maxSurge");
+            let at = child(&child(path, "rollingUpdate"), "maxUnavailable");
+            let detail = "may not be 0 when `maxSurge` is 0";
+            both.then(|| FieldError::invalid(at, rolling["maxUnavailable"].clone(), detail))
+                .into_iter()
+                .collect()
+        }
+        (other, rolling) => {
+            // The real server shows its internal struct, which has no JSON names.
+            let shown = json!({"Type": other, "RollingUpdate": rolling});
+            vec![FieldError::not_supported(path, shown, &["Recreate", "RollingUpdate"])]
+        }
+    }
+}
+
+pub(super) fn replica_set(object: &Value) -> Vec<FieldError> {
     let spec = &object["spec"];
     let mut errors: Vec<FieldError> = replicas(spec).into_iter().collect();
     errors.extend(selector(spec));
     errors.extend(template(spec));
     errors.extend(always(spec));
     errors
-}
-
-pub(super) fn replica_set(object: &Value) -> Vec<FieldError> {
-    deployment(object)
 }
 
 fn always(spec: &Value) -> Option<FieldError> {
