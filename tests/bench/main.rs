@@ -7,6 +7,7 @@
 
 mod cache;
 mod child;
+mod classes;
 mod events;
 mod fleet;
 mod hold;
@@ -44,13 +45,14 @@ impl Scale {
 /// A benchmark: prints what it found, and fails where a law does not hold.
 type Benchmark = fn(Scale) -> anyhow::Result<()>;
 
-const ALL: [(&str, Benchmark); 6] = [
+const ALL: [(&str, Benchmark); 7] = [
     ("pass", pass::run),
     ("events", events::run),
     ("swap", swap::run),
     ("plugins", plugins::run),
     ("cache", cache::run),
     ("fleet", fleet::run),
+    ("classes", classes::run),
 ];
 
 /// Parts of benchmarks that need memory of their own.

@@ -17,9 +17,19 @@ use crate::measure::now;
 
 /// Kite's component.
 pub fn kite_wasm() -> anyhow::Result<Vec<u8>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let built = build_plugin(&root.join("plugins/kite"), false, &mut |step| eprintln!("build: {step}"))?;
-    std::fs::read(&built.component).context("Kite's component is there")
+    wasm("kite")
+}
+
+/// The component of a plugin of the checkout.
+fn wasm(name: &str) -> anyhow::Result<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name);
+    let built = build_plugin(&folder, false, &mut |step| eprintln!("build: {step}"))?;
+    std::fs::read(&built.component).with_context(|| format!("the component of {name} is there"))
+}
+
+/// A plugin of the checkout, loaded; the runtime must live as long.
+pub fn plugin(runtime: &Runtime, name: &str) -> anyhow::Result<Arc<dyn Guest>> {
+    Ok(multi()?.block_on(runtime.load(&wasm(name)?))? as Arc<dyn Guest>)
 }
 
 /// The same component under another digest: a custom section changes nothing that runs.

@@ -312,8 +312,16 @@ mod tests {
             expect![[r#"Ok("machine, vsphere")"#]],
         )
         .await;
-        check_whole(json!({"machine": {"vsphere": {"driver": "vsphere"}}}), expect![[r#"Err("machine vsphere: there is no vCenter in the section vsphere")"#]]).await;
-        check_whole(json!({"machine": {"a": {"driver": "aws"}}}), expect![[r#"Err("unknown variant `aws`, expected `vsphere` or `simulated`")"#]]).await;
+        check_whole(
+            json!({"machine": {"vsphere": {"driver": "vsphere"}}}),
+            expect![[r#"Err("machine vsphere: there is no vCenter in the section vsphere")"#]],
+        )
+        .await;
+        check_whole(
+            json!({"machine": {"a": {"driver": "aws"}}}),
+            expect![[r#"Err("unknown variant `aws`, expected `vsphere` or `simulated`")"#]],
+        )
+        .await;
         check_whole(json!({"machine": {"a": {}}}), expect![[r#"Err("missing field `driver`")"#]]).await;
         check_whole(json!({"machine": {"a": {"driver": "simulated", "nodes": 1}}}), expect![[r#"Err("unknown field `nodes`, expected one of `credentials`, `nodeNames`, `initialize`, `vms`, `operations`")"#]]).await;
         check_whole(
@@ -321,7 +329,11 @@ mod tests {
             expect![[r#"Err("unknown field `server`, there are no fields")"#]],
         )
         .await;
-        check_whole(json!({"machines": {}}), expect![[r#"Err("unknown field `machines`, expected `vsphere` or `machine`")"#]]).await;
+        check_whole(
+            json!({"machines": {}}),
+            expect![[r#"Err("unknown field `machines`, expected `vsphere` or `machine`")"#]],
+        )
+        .await;
     }
 
     #[tokio::test]

@@ -47,6 +47,11 @@ pub trait Provider: Send + Sync {
         None
     }
 
+    /// What is known of the answer to a question is to be looked at anew: something may have been missed.
+    fn doubt(&self, query: &ExternalQuery) {
+        let _ = query;
+    }
+
     /// Where it tells which questions may be answered otherwise now; none where it never tells, and passes that
     /// wait for something have to look again by themselves.
     fn changes(&self) -> Option<&Changes> {
@@ -125,6 +130,13 @@ impl Providers {
     /// The answer to a question as far as it is known to hold still; none where somebody would have to be asked.
     pub fn standing(&self, query: &ExternalQuery) -> Option<Json> {
         self.named.get(&query.provider)?.standing(query)
+    }
+
+    /// What is known of the answer to a question is to be looked at anew: something may have been missed.
+    pub fn doubt(&self, query: &ExternalQuery) {
+        if let Some(provider) = self.named.get(&query.provider) {
+            provider.doubt(query);
+        }
     }
 
     /// The systems that they speak to, by provider.

@@ -36,6 +36,7 @@ use crate::provider::{Caller, Provider, ProviderFuture};
 use crate::traffic::{Count, FarEnd};
 
 use self::credentials::Credentials;
+use self::data::MoRef;
 use self::limits::CallLimits;
 use self::perform::Deed;
 use self::server::Server;
@@ -98,6 +99,17 @@ impl Vsphere {
             reason: Reason::NotConfigured,
             message: format!("the host knows no vCenter named {:?}", fault::cut(name)),
         })
+    }
+
+    /// The object that a question is about, where changes of the answer are changes of that object alone. Which VM bears a
+    /// name or a UUID, and where a path leads, nobody tells when it changes.
+    fn watchable(&self, query: &ExternalQuery) -> Option<(&Server, MoRef)> {
+        let (server, object) = match Question::parse(query).ok()? {
+            Question::Task(ask) => (ask.server, MoRef::new("Task", &ask.task)),
+            Question::Vm(ask) => (ask.server, MoRef::new("VirtualMachine", &ask.vm)),
+            Question::VmByUuid(_) | Question::VmByName(_) | Question::Placement(_) => return None,
+        };
+        Some((self.servers.get(&server)?, object))
     }
 
     async fn ask(&self, query: &ExternalQuery) -> Result<Answer, Failure> {
@@ -217,6 +229,17 @@ impl Provider for Vsphere {
         operation: &'a Operation,
     ) -> ProviderFuture<'a, Option<Json>> {
         Box::pin(async move { json(&self.act(caller, operation).await?).map(Some) })
+    }
+
+    fn standing(&self, query: &ExternalQuery) -> Option<Json> {
+        let (server, object) = self.watchable(query)?;
+        json(&server.standing(&object, query)?).ok()
+    }
+
+    fn doubt(&self, query: &ExternalQuery) {
+        if let Some((server, object)) = self.watchable(query) {
+            server.watch.distrust(&object);
+        }
     }
 
     fn changes(&self) -> Option<&Changes> {

@@ -1,15 +1,20 @@
-//! A cluster in this process, a host on it with the machines' plugin, and a vcsim beside it.
+//! A cluster, a host on it with a family's plugin, and a vcsim beside it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use evenkeel::build::build_plugin;
+use evenkeel_admin::metrics::Metrics;
 use evenkeel_core::guest::Guest;
-use evenkeel_engine::plugin::PluginSettings;
+use evenkeel_engine::plugin::{OperatorGrant, PluginSettings};
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_providers::Providers;
+use evenkeel_providers::machine::vsphere::VsphereDriver;
+use evenkeel_providers::machine::{self, Drivers, MachineProvider};
 use evenkeel_providers::vsphere::Vsphere;
 use evenkeel_providers::vsphere::credentials::{Credentials, Login, NoCredentials};
 use evenkeel_providers::vsphere::http::Endpoint;
@@ -17,15 +22,16 @@ use evenkeel_providers::vsphere::limits::CallLimits;
 use evenkeel_providers::vsphere::soap::Soap;
 use evenkeel_providers::vsphere::tls::Trust;
 use evenkeel_runtime::{Runtime, RuntimeOptions};
-use evenkeel_sandbox::{Sandbox, SandboxOptions};
 use evenkeel_test_vcsim::{Options, Vcsim};
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::ground::Ground;
+
 /// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The password that vCenter takes.
 pub const PASSWORD: &str = "pass";
@@ -47,122 +53,211 @@ impl Credentials for Changing {
     }
 }
 
-pub struct World {
-    pub vcsim: Vcsim,
-    pub sandbox: Sandbox,
-    pub host: Host,
-    pub password: Changing,
-    machines: Api<DynamicObject>,
-    kind: ApiResource,
+/// A kind by its plural: group and version, kind, plural.
+pub type Kind = (&'static str, &'static str, &'static str);
+
+/// The kinds of the stories.
+pub const VSPHERE_MACHINES: Kind =
+    ("infrastructure.reconcilers.dev/v1alpha1", "VSphereMachine", "vspheremachines");
+pub const CLASSES: Kind = ("machine.sapcloud.io/v1alpha1", "MachineClass", "machineclasses");
+pub const MACHINES: Kind = ("machine.sapcloud.io/v1alpha1", "Machine", "machines");
+pub const SECRETS: Kind = ("/v1", "Secret", "secrets");
+pub const NODES: Kind = ("/v1", "Node", "nodes");
+
+/// A family's plugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Family {
+    VsphereMachine,
+    MachineClass,
 }
 
-/// The plugin as a component, built and compiled once for all tests.
-fn plugin() -> Arc<dyn Guest> {
-    static PLUGIN: OnceLock<(Runtime, Arc<dyn Guest>)> = OnceLock::new();
-    let (_, guest) = PLUGIN.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/capv-machine");
-        let built =
-            build_plugin(&folder, false, &mut |step| eprintln!("build: {step}")).expect("the plugin builds");
-        let wasm = fs::read(&built.component).expect("a component");
-        std::thread::spawn(move || {
-            let runtime = Runtime::new(RuntimeOptions::default()).expect("a runtime");
-            let blocking = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("tokio");
-            let plugin = blocking.block_on(runtime.load(&wasm)).expect("the plugin loads");
-            (runtime, plugin as Arc<dyn Guest>)
-        })
-        .join()
-        .expect("it loads")
-    });
-    Arc::clone(guest)
+impl Family {
+    /// The plugin as a component, built and compiled once for all tests.
+    fn plugin(self) -> Arc<dyn Guest> {
+        type Loaded = BTreeMap<Family, Arc<dyn Guest>>;
+        static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+        static LOADED: Mutex<Loaded> = Mutex::new(BTreeMap::new());
+        let runtime = RUNTIME.get_or_init(|| Runtime::new(RuntimeOptions::default()).expect("a runtime"));
+        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let guest = loaded.entry(self).or_insert_with(|| {
+            let name = match self {
+                Self::VsphereMachine => "capv-machine",
+                Self::MachineClass => "machine-class",
+            };
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins").join(name);
+            let built = build_plugin(&folder, false, &mut |step| eprintln!("build: {step}"));
+            let wasm = fs::read(&built.expect("the plugin builds").component).expect("a component");
+            std::thread::scope(|scope| {
+                let load = || {
+                    let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+                    tokio.expect("tokio").block_on(runtime.load(&wasm)).expect("the plugin loads")
+                };
+                scope.spawn(load).join().expect("it loads") as Arc<dyn Guest>
+            })
+        });
+        Arc::clone(guest)
+    }
+}
+
+pub struct World {
+    pub vcsim: Vcsim,
+    pub host: Host,
+    pub metrics: Arc<Metrics>,
+    pub password: Changing,
+    pub namespace: String,
+    client: kube::Client,
+    family: Family,
 }
 
 impl World {
     /// None where there is no vcsim.
-    pub async fn start(test: &str, password: &str) -> Option<World> {
+    pub async fn start(ground: &Ground, family: Family, test: &str, password: &str) -> Option<World> {
         let options = Options { login: Some(("user".to_owned(), PASSWORD.to_owned())) };
         let vcsim = Vcsim::start(test, options)?;
         let changing = Changing::default();
         changing.set(password);
-        let sandbox = Sandbox::new(SandboxOptions::default());
-        let guest = plugin();
-        for crd in &guest.manifest().crds {
-            sandbox.put(serde_json::from_str(crd).expect("JSON")).expect("a CRD");
-        }
-        let host = host(&sandbox, &vcsim, &changing);
-        host.load(guest, PluginSettings::default()).await.expect("the plugin is taken");
-        let kind = GroupVersionKind::gvk("infrastructure.reconcilers.dev", "v1alpha1", "VSphereMachine");
-        let kind = ApiResource::from_gvk_with_plural(&kind, "vspheremachines");
-        let client = kube::Client::new(sandbox.service(), "default");
-        let machines = Api::namespaced_with(client, "default", &kind);
-        Some(World { vcsim, sandbox, host, password: changing, machines, kind })
+        // What another story left behind on the same cluster is not of interest.
+        static STORIES: AtomicU32 = AtomicU32::new(0);
+        let namespace = format!("story-{}", STORIES.fetch_add(1, Ordering::SeqCst));
+        let client = ground.client().await;
+        ground.make_namespace(&namespace).await;
+        let (host, metrics) = start_host(client.clone(), &vcsim, &changing);
+        let world = World { vcsim, host, metrics, password: changing, namespace, client, family };
+        world.load().await;
+        Some(world)
+    }
+
+    async fn load(&self) {
+        self.settings(json!({})).await;
+    }
+
+    /// Loads the plugin with these settings.
+    pub async fn settings(&self, config: Value) {
+        let grant = OperatorGrant { permissions: None, namespaces: Some(vec![self.namespace.clone()]) };
+        let config = config.to_string().into();
+        let settings = PluginSettings { config, grant: Some(grant), ..PluginSettings::default() };
+        self.host.load(self.family.plugin(), settings).await.expect("the plugin is taken");
     }
 
     /// Ends the host at once, and starts another that remembers nothing.
     pub async fn restart_host(&mut self) {
         self.host.shutdown(Duration::ZERO).await;
-        self.host = host(&self.sandbox, &self.vcsim, &self.password);
-        self.host.load(plugin(), PluginSettings::default()).await.expect("the plugin is taken");
+        (self.host, self.metrics) = start_host(self.client.clone(), &self.vcsim, &self.password);
+        self.load().await;
     }
 
-    pub async fn create(&self, name: &str) {
-        let mut machine = DynamicObject::new(name, &self.kind);
-        machine.data = json!({"spec": {
-            "server": "vc", "datacenter": "/DC0", "template": self.vcsim.template(), "cloneMode": "fullClone",
-            "datastore": "/DC0/datastore/LocalDS_0", "resourcePool": "/DC0/host/DC0_C0/Resources",
-            "numCPUs": 2, "memoryMiB": 2048,
-            "network": {"devices": [{"networkName": "/DC0/network/DC0_DVPG0", "dhcp4": true}]},
-        }});
-        self.machines.create(&PostParams::default(), &machine).await.expect("a machine");
+    // ---- objects -------------------------------------------------------------------------------------------------
+
+    fn api(&self, kind: Kind) -> Api<DynamicObject> {
+        let resource = resource(kind);
+        if kind == NODES {
+            return Api::all_with(self.client.clone(), &resource);
+        }
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 
-    pub async fn patch(&self, name: &str, patch: Value) {
-        self.machines
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await
-            .expect("it takes the patch");
+    /// Makes an object of this name; its metadata may have more than that.
+    pub async fn make(&self, kind: Kind, name: &str, mut data: Value) {
+        let mut object = DynamicObject::new(name, &resource(kind));
+        if let Some(metadata) = data.as_object_mut().and_then(|members| members.remove("metadata")) {
+            object.metadata = serde_json::from_value(metadata).expect("metadata");
+            object.metadata.name = Some(name.to_owned());
+        }
+        object.data = data;
+        self.api(kind).create(&PostParams::default(), &object).await.expect("it is made");
     }
 
-    pub async fn delete(&self, name: &str) {
-        self.machines.delete(name, &DeleteParams::default()).await.expect("it is deleted");
+    pub async fn patch(&self, kind: Kind, name: &str, patch: Value) {
+        let patched = self.api(kind).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.expect("it takes the patch");
     }
 
-    pub async fn get(&self, name: &str) -> Option<Value> {
-        let machine = self.machines.get_opt(name).await.expect("an answer");
-        machine.map(|machine| serde_json::to_value(machine).expect("JSON"))
+    pub async fn patch_status(&self, kind: Kind, name: &str, patch: Value) {
+        let patched = self.api(kind).patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        patched.expect("it takes the patch");
     }
 
-    /// Waits until a machine is as wanted; an object that is gone is null.
-    pub async fn until(&self, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub async fn delete(&self, kind: Kind, name: &str) {
+        self.api(kind).delete(name, &DeleteParams::default()).await.expect("it is deleted");
+    }
+
+    pub async fn get(&self, kind: Kind, name: &str) -> Option<Value> {
+        let object = self.api(kind).get_opt(name).await.expect("an answer");
+        object.map(|object| serde_json::to_value(object).expect("JSON"))
+    }
+
+    /// Waits until an object is as wanted; one that is gone is null.
+    pub async fn until(&self, kind: Kind, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let began = Instant::now();
         loop {
-            let machine = self.get(name).await.unwrap_or(Value::Null);
-            if wanted(&machine) {
-                return machine;
+            let object = self.get(kind, name).await.unwrap_or(Value::Null);
+            if wanted(&object) {
+                return object;
             }
-            assert!(began.elapsed() < PATIENCE, "{name} never {what}: {machine:#}");
+            assert!(began.elapsed() < PATIENCE, "{name} never {what}: {object:#}");
             sleep(Duration::from_millis(20)).await;
         }
     }
 
-    /// Waits until its VM runs, has its guest report an address, and waits until it is ready.
-    pub async fn ready(&self, name: &str, address: &str) -> Value {
-        let on = self
-            .until(name, "has a VM that runs", |machine| machine["status"]["powerState"] == "poweredOn")
-            .await;
-        let vm = on["status"]["machineRef"].as_str().expect("a VM").to_owned();
-        self.vcsim.control(&format!("guest-ip?vm={vm}&card=0&ip={address}")).expect("an address");
-        self.until(name, "is ready", |machine| machine["status"]["ready"] == true).await
+    pub async fn until_gone(&self, kind: Kind, name: &str) {
+        self.until(kind, name, "goes", Value::is_null).await;
+    }
+
+    // ---- vCenter -------------------------------------------------------------------------------------------------
+
+    /// Calls that vCenter has taken, of one method.
+    pub fn calls(&self, method: &str) -> u64 {
+        self.vcsim.calls().expect("calls")[method].as_u64().unwrap_or_default()
+    }
+
+    /// Calls that vCenter has taken, those apart that wait for something to happen.
+    pub fn all_calls(&self) -> u64 {
+        let calls = self.vcsim.calls().expect("calls");
+        let counted = calls.as_object().expect("a map").iter();
+        counted
+            .filter(|(method, _)| *method != "WaitForUpdatesEx")
+            .filter_map(|(_, count)| count.as_u64())
+            .sum()
+    }
+
+    // ---- what is put out -----------------------------------------------------------------------------------------
+
+    /// Everything that an operator gets to see of the host's work, as one text.
+    pub fn outputs(&self) -> String {
+        let records = self.host.journal().records();
+        let journal: Vec<String> = records
+            .iter()
+            .map(|record| serde_json::to_string(&**record).expect("a record is JSON"))
+            .collect();
+        format!("{}\n{}\n{:?}", journal.join("\n"), self.metrics.text(&self.host, None), self.host.status())
     }
 }
 
-fn host(sandbox: &Sandbox, vcsim: &Vcsim, password: &Changing) -> Host {
+fn resource((version, kind, plural): Kind) -> ApiResource {
+    let (group, version) = version.split_once('/').expect("group and version");
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+fn start_host(client: kube::Client, vcsim: &Vcsim, password: &Changing) -> (Host, Arc<Metrics>) {
     let tls = Trust::Authorities(vcsim.authority()).config().expect("an authority");
     let far_end = Soap::new(Endpoint { host: "127.0.0.1".to_owned(), port: vcsim.port(), tls });
     let limits = CallLimits { deadline: Duration::from_secs(5), ..CallLimits::default() };
     let vsphere = Vsphere::new().with("vc", Arc::new(far_end), Arc::new(password.clone()), limits);
-    let client = kube::Client::new(sandbox.service(), "default");
-    let providers = Providers::default().with("vsphere", Arc::new(vsphere));
-    Host::start(HostOptions { providers, ..HostOptions::new(client) }).expect("the host starts")
+    let vsphere = Arc::new(vsphere);
+    let driver = VsphereDriver::new(Arc::<Vsphere>::clone(&vsphere));
+    let machines = MachineProvider::new(Drivers::default().with("vsphere", Arc::new(driver)));
+    let metrics = Metrics::new("test");
+    let providers = Providers::default()
+        .with("vsphere", vsphere)
+        .with(machine::NAME, Arc::new(machines))
+        .observed_by(metrics.on_provider_call());
+    let options = HostOptions {
+        providers,
+        install_crds: true,
+        observer: Some(metrics.clone()),
+        ..HostOptions::new(client)
+    };
+    (Host::start(options).expect("the host starts"), metrics)
 }
 
 /// A condition of a machine: status, reason, message.
@@ -171,4 +266,14 @@ pub fn condition(machine: &Value, kind: &str) -> (String, String, String) {
     let condition = conditions.into_iter().find(|one| one["type"] == kind).unwrap_or_default();
     let text = |member: &str| condition[member].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"), text("message"))
+}
+
+/// Waits until all of them are done.
+pub async fn together<T>(all: impl IntoIterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    futures::future::join_all(all).await
+}
+
+/// The rest of an object with this spec.
+pub fn spec(spec: Value) -> Value {
+    json!({"spec": spec})
 }

@@ -13,6 +13,7 @@ import (
 // front stands before the simulator: it counts calls, knows the sessions, and has answers go wrong.
 type front struct {
 	inner    http.Handler
+	json     http.Handler
 	mu       sync.Mutex
 	sessions map[string]bool
 	calls    map[string]int
@@ -35,7 +36,10 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	method := methodOf(body)
+	method, inner := methodOf(body), f.inner
+	if _, name, ok := viPath(r.URL.Path); ok {
+		method, inner = name, f.json
+	}
 	switch f.begin(method) {
 	case "html":
 		w.Header().Set("Content-Type", "text/html")
@@ -59,7 +63,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "lost":
 		// It takes effect, and the answer is lost.
-		f.inner.ServeHTTP(&discard{header: http.Header{}}, r)
+		inner.ServeHTTP(&discard{header: http.Header{}}, r)
 		hangUp(w)
 		return
 	case "huge":
@@ -72,7 +76,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	f.inner.ServeHTTP(&recorder{ResponseWriter: w, front: f}, r)
+	inner.ServeHTTP(&recorder{ResponseWriter: w, front: f}, r)
 }
 
 // begin counts a call, and tells how it goes wrong.
@@ -116,12 +120,17 @@ type recorder struct {
 func (r *recorder) WriteHeader(code int) {
 	for _, cookie := range (&http.Response{Header: r.Header()}).Cookies() {
 		if cookie.Name == "vmware_soap_session" {
-			r.front.mu.Lock()
-			r.front.sessions[cookie.Value] = true
-			r.front.mu.Unlock()
+			r.front.began(cookie.Value)
 		}
 	}
 	r.ResponseWriter.WriteHeader(code)
+}
+
+// began notes a session.
+func (f *front) began(session string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sessions[session] = true
 }
 
 // discard takes an answer that nobody gets.

@@ -66,6 +66,7 @@ func run(listen, certificateFile, user, password string) error {
 	inner := service.NewServer()
 	defer inner.Close()
 	front := newFront(service.ServeMux)
+	front.json = newViJSON(inner.URL, front.began)
 	control := &control{model: model, front: front}
 	controlListener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -28,7 +28,8 @@ pub fn program_or_skip(test: &str) -> Option<PathBuf> {
     }
 }
 
-fn program() -> anyhow::Result<PathBuf> {
+/// The program, built where it is not.
+pub(crate) fn program() -> anyhow::Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/vcsim");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let folder = folder.canonicalize()?;

@@ -39,14 +39,24 @@ impl Vcsim {
     /// Where it is demanded (see [`DEMAND`]) and cannot be built, or does not start.
     pub fn start(test: &str, options: Options) -> Option<Vcsim> {
         let program = program_or_skip(test)?;
-        let started = tempfile::tempdir().map_err(anyhow::Error::from).and_then(|folder| {
-            let (child, ready) = launch(&program, &options, "127.0.0.1:0", &folder)?;
-            Ok(Vcsim { child, ready, options, program, folder })
-        });
-        match started {
+        match Self::of(program, options) {
             Ok(vcsim) => Some(vcsim),
             Err(error) => panic!("{test}: vcsim does not start: {error:#}"),
         }
+    }
+
+    /// Builds it where that was not done before, and starts it.
+    ///
+    /// # Errors
+    /// If it cannot be built, or does not start.
+    pub fn launch(options: Options) -> anyhow::Result<Vcsim> {
+        Self::of(build::program()?, options)
+    }
+
+    fn of(program: PathBuf, options: Options) -> anyhow::Result<Vcsim> {
+        let folder = tempfile::tempdir()?;
+        let (child, ready) = launch(&program, &options, "127.0.0.1:0", &folder)?;
+        Ok(Vcsim { child, ready, options, program, folder })
     }
 
     /// Ends it at once; what it knew is lost.

@@ -228,7 +228,7 @@ impl Server {
             return Ok(self.started(task));
         }
         let Some(backings) = self.backings(&place).await? else {
-            self.paths.forget();
+            self.forget_places();
             return Err(CallError::BadAnswer("a network went away".to_owned()).into());
         };
         let call = Call::new(&place.template.reference, "CloneVM_Task")
@@ -240,7 +240,7 @@ impl Server {
             Ok(Data::Ref(task)) => Ok(self.started(task)),
             Ok(_) => Err(Failed::Starting(CallError::BadAnswer("the call answered no task".to_owned()))),
             Err(error) => {
-                self.paths.forget();
+                self.forget_places();
                 Err(Failed::Starting(error))
             }
         }

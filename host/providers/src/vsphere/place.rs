@@ -1,5 +1,6 @@
 //! Finds what a clone needs by inventory path, by name, or as the only one there is.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -67,22 +68,36 @@ pub(crate) fn capacity_kib(disk: &Object) -> i64 {
     disk.get("capacityInKB").and_then(Data::int).unwrap_or_default()
 }
 
-/// Paths found a moment ago: a clone follows its placement.
-#[derive(Default)]
-pub(crate) struct Paths(Mutex<BTreeMap<String, (MoRef, Instant)>>);
+/// What was found a moment ago, by what was looked for: a clone follows its placement, and machines come in numbers.
+pub(crate) struct Found<K, V>(Mutex<BTreeMap<K, (V, Instant)>>);
 
-impl Paths {
-    fn recall(&self, path: &str) -> Option<MoRef> {
-        let paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (reference, found) = paths.get(path)?;
-        (found.elapsed() < PATH_AGE_MAX).then(|| reference.clone())
+/// Objects by their paths.
+pub(crate) type Paths = Found<String, MoRef>;
+
+/// Places by what was asked for.
+pub(crate) type Places = Found<AskPlacement, Place>;
+
+impl<K, V> Default for Found<K, V> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Ord, V: Clone> Found<K, V> {
+    fn recall<Q: Ord + ?Sized>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (value, found) = all.get(key)?;
+        (found.elapsed() < PATH_AGE_MAX).then(|| value.clone())
     }
 
-    fn note(&self, path: &str, reference: &MoRef) {
-        let mut paths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn note(&self, key: K, value: V) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // What is old is of no use: it goes when there is something new.
-        paths.retain(|_, (_, found)| found.elapsed() < PATH_AGE_MAX);
-        paths.insert(path.to_owned(), (reference.clone(), Instant::now()));
+        all.retain(|_, (_, found)| found.elapsed() < PATH_AGE_MAX);
+        all.insert(key, (value, Instant::now()));
     }
 
     /// Nothing found before is taken to be so still.
@@ -106,13 +121,30 @@ impl Server {
         let call = Call::new(&content.search_index, "FindByInventoryPath").with("inventoryPath", path);
         let found = self.session.call(&call).await?.reference().cloned();
         if let Some(reference) = &found {
-            self.paths.note(path, reference);
+            self.paths.note(path.to_owned(), reference.clone());
         }
         Ok(found)
     }
 
     /// Finds all that a clone needs, or says what is missing.
     pub(crate) async fn place(&self, ask: &AskPlacement) -> Result<Result<Place, Vec<Missing>>, CallError> {
+        if let Some(place) = self.places.recall(ask) {
+            return Ok(Ok(place));
+        }
+        let place = self.look_for_place(ask).await?;
+        if let Ok(place) = &place {
+            self.places.note(ask.clone(), place.clone());
+        }
+        Ok(place)
+    }
+
+    /// Nothing found before is taken to be so still.
+    pub(crate) fn forget_places(&self) {
+        self.paths.forget();
+        self.places.forget();
+    }
+
+    async fn look_for_place(&self, ask: &AskPlacement) -> Result<Result<Place, Vec<Missing>>, CallError> {
         let Some(datacenter) = self.at(&ask.datacenter).await?.filter(|found| found.kind == "Datacenter")
         else {
             let missing = Missing::new(Need::Datacenter, &ask.datacenter, WhyMissing::NotFound);
@@ -155,7 +187,7 @@ fn keep<T>(missing: &mut Vec<Missing>, found: Result<T, Missing>) -> Option<T> {
     found.map_err(|one| missing.push(one)).ok()
 }
 
-type Found<T> = Result<Result<T, Missing>, CallError>;
+type Sought<T> = Result<Result<T, Missing>, CallError>;
 
 /// A datacenter to look in.
 struct Within<'a> {
@@ -174,7 +206,7 @@ impl Within<'_> {
         }
     }
 
-    async fn named(&self, need: Need, below: &str, name: &str, kinds: &[&str]) -> Found<MoRef> {
+    async fn named(&self, need: Need, below: &str, name: &str, kinds: &[&str]) -> Sought<MoRef> {
         let found = self.server.at(&self.absolute(below, name)).await?;
         Ok(match found {
             None => Err(Missing::new(need, name, WhyMissing::NotFound)),
@@ -183,7 +215,7 @@ impl Within<'_> {
         })
     }
 
-    async fn folder(&self, name: Option<&str>) -> Found<MoRef> {
+    async fn folder(&self, name: Option<&str>) -> Sought<MoRef> {
         match given(name) {
             Some(name) => self.named(Need::Folder, "vm", name, &["Folder"]).await,
             None => {
@@ -194,7 +226,7 @@ impl Within<'_> {
         }
     }
 
-    async fn datastore(&self, name: Option<&str>) -> Found<MoRef> {
+    async fn datastore(&self, name: Option<&str>) -> Sought<MoRef> {
         match given(name) {
             Some(name) => self.named(Need::Datastore, "datastore", name, &["Datastore"]).await,
             None => {
@@ -204,7 +236,7 @@ impl Within<'_> {
         }
     }
 
-    async fn pool(&self, name: Option<&str>) -> Found<MoRef> {
+    async fn pool(&self, name: Option<&str>) -> Sought<MoRef> {
         const COMPUTE: [&str; 2] = ["ComputeResource", "ClusterComputeResource"];
         let found = match given(name) {
             Some(name) => {
@@ -241,12 +273,12 @@ impl Within<'_> {
         Ok(found)
     }
 
-    async fn network(&self, name: &str) -> Found<MoRef> {
+    async fn network(&self, name: &str) -> Sought<MoRef> {
         let kinds = ["Network", "DistributedVirtualPortgroup", "OpaqueNetwork"];
         self.named(Need::Network, "network", name, &kinds).await
     }
 
-    async fn template(&self, ask: &AskPlacement) -> Found<Template> {
+    async fn template(&self, ask: &AskPlacement) -> Sought<Template> {
         let by_uuid = if is_uuid(&ask.template) {
             self.server.find_uuid(&self.datacenter, &ask.template, true).await?.into_iter().next()
         } else {
@@ -261,7 +293,7 @@ impl Within<'_> {
         };
         let gone = || Missing::new(Need::Template, &ask.template, WhyMissing::NotFound);
         let Some(properties) = self.server.properties(&reference, TEMPLATE_PATHS).await? else {
-            self.server.paths.forget();
+            self.server.forget_places();
             return Ok(Err(gone()));
         };
         let devices = properties.get("config.hardware.device").map(Data::items).unwrap_or_default();

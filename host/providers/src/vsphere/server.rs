@@ -12,8 +12,8 @@ use super::credentials::Credentials;
 use super::data::{Data, MoRef};
 use super::ledger::Ledger;
 use super::limits::CallLimits;
-use super::place::{Paths, escaped};
-use super::properties::{Read, Reader};
+use super::place::{Paths, Places, escaped};
+use super::properties::{Properties, Read, Reader};
 use super::session::Session;
 use super::vcenter::{Call, CallError, Vcenter};
 use super::view::{self, Names, TASK_PATHS, VM_PATHS};
@@ -30,6 +30,7 @@ pub(crate) struct Server {
     pub(crate) watch: Arc<Watch>,
     pub(crate) ledger: Ledger,
     pub(crate) paths: Paths,
+    pub(crate) places: Places,
     /// Read by whoever starts a clone.
     pub(crate) cloning: tokio::sync::RwLock<()>,
     names: Mutex<Names>,
@@ -60,6 +61,7 @@ impl Server {
             watch,
             ledger: Ledger::default(),
             paths: Paths::default(),
+            places: Places::default(),
             cloning: tokio::sync::RwLock::default(),
             names: Mutex::default(),
             _tasks: tasks,
@@ -78,20 +80,35 @@ impl Server {
 
     async fn look_at_task(&self, ask: &AskTask, query: &ExternalQuery) -> Result<Answer, CallError> {
         let task = MoRef::new("Task", &ask.task);
+        if let Some(properties) = self.watch.known(&task, query) {
+            return Ok(seen_task(&task, &properties, true));
+        }
         let asking = self.watch.begin(&self.session, &task, query).await;
         let Some(properties) = self.properties(&task, TASK_PATHS).await? else {
             asking.does_not_rest();
             return Ok(Answer::Absent);
         };
-        let watched = asking.watched;
-        let view = view::task(&task, &properties);
-        if matches!(view.state.as_str(), "success" | "error") {
+        let answer = seen_task(&task, &properties, asking.watched);
+        if view::has_ended(&properties) {
             // It never changes again.
             asking.does_not_rest();
+            view::touched_by(&properties).for_each(|object| self.watch.distrust(object));
         } else {
             asking.rests_on(properties);
         }
-        Ok(Answer::Hit { hit: Hit::Task(view), watched })
+        Ok(answer)
+    }
+
+    /// The answer to a question, where nobody has to be asked for it.
+    pub(crate) fn standing(&self, object: &MoRef, query: &ExternalQuery) -> Option<Answer> {
+        let properties = self.watch.known(object, query)?;
+        if object.kind == "Task" {
+            // Whoever has seen its end does not ask for it again.
+            return (!view::has_ended(&properties)).then(|| seen_task(object, &properties, true));
+        }
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let is_named = view::named_by(&properties).iter().all(|named| names.contains_key(named));
+        is_named.then(|| Answer::Hit { hit: Hit::Vm(view::vm(object, &properties, &names)), watched: true })
     }
 
     pub(crate) async fn vm(&self, ask: &AskVm, query: &ExternalQuery) -> Answer {
@@ -138,7 +155,6 @@ impl Server {
     }
 
     pub(crate) async fn placement(&self, ask: &AskPlacement) -> Answer {
-        self.paths.forget();
         self.told(self.place(ask).await.map(|place| match place {
             Ok(place) => Answer::Hit { hit: Hit::Placement(place.view()), watched: false },
             Err(missing) => Answer::Missing { missing },
@@ -184,6 +200,10 @@ impl Server {
         vm: &MoRef,
         query: &ExternalQuery,
     ) -> Result<Option<(VmView, bool)>, CallError> {
+        if let Some(properties) = self.watch.known(vm, query) {
+            let names = self.names(view::named_by(&properties)).await?;
+            return Ok(Some((view::vm(vm, &properties, &names), true)));
+        }
         let asking = self.watch.begin(&self.session, vm, query).await;
         let Some(properties) = self.properties(vm, VM_PATHS).await? else {
             asking.does_not_rest();
@@ -216,6 +236,10 @@ impl Server {
         }
         Ok(names.clone())
     }
+}
+
+fn seen_task(task: &MoRef, properties: &Properties, watched: bool) -> Answer {
+    Answer::Hit { hit: Hit::Task(view::task(task, properties)), watched }
 }
 
 fn hit_vm(seen: Option<(VmView, bool)>) -> Answer {

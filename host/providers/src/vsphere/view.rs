@@ -24,7 +24,8 @@ pub(crate) const VM_PATHS: Paths = &[
 ];
 
 /// What is read of a task: its progress is left out, so that a task under way does not change.
-pub(crate) const TASK_PATHS: Paths = &["info.state", "info.error", "info.result", "info.descriptionId"];
+pub(crate) const TASK_PATHS: Paths =
+    &["info.state", "info.error", "info.result", "info.descriptionId", "info.entity"];
 
 /// Names of objects that a view tells by name.
 pub(crate) type Names = BTreeMap<MoRef, String>;
@@ -43,6 +44,16 @@ pub(crate) fn task(reference: &MoRef, properties: &Properties) -> TaskView {
         vm: result.filter(|result| result.kind == "VirtualMachine").map(|result| result.id.clone()),
         fault,
     }
+}
+
+/// Whether a task never changes again.
+pub(crate) fn has_ended(task: &Properties) -> bool {
+    matches!(text(task, "info.state").as_str(), "success" | "error")
+}
+
+/// The objects that a task was about, and that it made.
+pub(crate) fn touched_by(task: &Properties) -> impl Iterator<Item = &MoRef> {
+    ["info.entity", "info.result"].into_iter().filter_map(|path| task.get(path)?.reference())
 }
 
 /// A VM's view.

@@ -4,6 +4,10 @@
 //! before it is read for an answer, so no change falls in between. The view is changed by one call at a time, each for all
 //! objects that came meanwhile: many askers cost few calls, and the server looks through one filter and not through many.
 //! Where waiting does not work, what is watched is read again at intervals.
+//!
+//! What was read of an object that the view holds, and what was told of it since, is how it stands: whoever asks again is
+//! answered from that, without a call. It is distrusted once a task on the object has ended, for the news of the task may
+//! come before the news of what it did.
 
 mod listing;
 
@@ -24,7 +28,7 @@ use super::limits::{IDLE_OBJECTS_MAX, OBJECTS_PER_READ_MAX, VIEW_WAIT, WAIT, WAI
 use super::properties::{Properties, Read, Reader, property_specs};
 use super::session::Session;
 use super::vcenter::{Call, CallError};
-use super::view::{TASK_PATHS, VM_PATHS};
+use super::view::{self, TASK_PATHS, VM_PATHS};
 
 /// What is watched in one vCenter.
 pub(crate) struct Watch {
@@ -72,6 +76,8 @@ struct Watched {
     answered: Option<Properties>,
     /// Answers under way.
     asking: usize,
+    /// How it stands, as far as that is known without reading it again.
+    known: Option<Properties>,
     /// What was told of it while answers were under way.
     early: Properties,
     /// It was told to be gone while answers were under way.
@@ -108,6 +114,11 @@ impl Asking<'_> {
         let outdated = watched.gone || differs(&properties, &watched.early);
         // An earlier answer that said otherwise has to be looked at again too, by whoever got that one.
         let outdates = watched.answered.as_ref().is_some_and(|earlier| *earlier != properties);
+        watched.known = (self.watched && !watched.gone).then(|| {
+            let mut known = properties.clone();
+            known.extend(watched.early.clone());
+            known
+        });
         watched.answered = (!outdated).then_some(properties);
         if outdated || outdates {
             watched.tell(&self.watch.changes);
@@ -190,6 +201,29 @@ impl Watch {
         }
     }
 
+    /// How an object stands, for an answer to this question, where it need not be read for that.
+    pub(crate) fn known(&self, object: &MoRef, query: &ExternalQuery) -> Option<Properties> {
+        if !matches!(&*self.standing.borrow(), Standing::Up(_)) {
+            return None;
+        }
+        let mut inner = self.lock();
+        if !inner.listing.holds(object) {
+            return None;
+        }
+        let watched = inner.objects.get_mut(object)?;
+        let known = watched.known.clone()?;
+        watched.queries.insert(query.clone());
+        watched.answered = Some(known.clone());
+        Some(known)
+    }
+
+    /// Something was done to an object, and what is known of it may be from before.
+    pub(crate) fn distrust(&self, object: &MoRef) {
+        if let Some(watched) = self.lock().objects.get_mut(object) {
+            watched.known = None;
+        }
+    }
+
     /// This question does not rest on the object after all.
     fn release(&self, object: &MoRef, query: &ExternalQuery) {
         let mut inner = self.lock();
@@ -253,6 +287,7 @@ impl Watch {
     fn give_up_collector(&self) -> bool {
         let mut inner = self.lock();
         inner.listing.renew(None);
+        inner.objects.values_mut().for_each(|watched| watched.known = None);
         match self.standing.send_replace(Standing::Broken) {
             Standing::Up(collector) => {
                 inner.left.push(collector);
@@ -318,11 +353,9 @@ impl Watch {
     fn take(&self, updates: &Data) -> String {
         for update in updates.items_of("filterSet").iter().flat_map(|filter| filter.items_of("objectSet")) {
             let Some(object) = update.get("obj").and_then(Data::reference) else { continue };
-            let changed: Properties = update
-                .items_of("changeSet")
-                .iter()
-                .filter_map(|change| Some((change.text_of("name").into_owned(), change.get("val")?.clone())))
-                .collect();
+            let changed = update.items_of("changeSet").iter();
+            let changed: News =
+                changed.map(|one| (one.text_of("name").into_owned(), one.get("val").cloned())).collect();
             let left = update.text_of("kind") == "leave";
             self.told(object, Some(&changed).filter(|_| !left));
         }
@@ -330,20 +363,38 @@ impl Watch {
     }
 
     /// An object has these properties now; none where it is gone.
-    fn told(&self, object: &MoRef, now: Option<&Properties>) {
+    fn told(&self, object: &MoRef, now: Option<&News>) {
         let mut inner = self.lock();
         let Some(watched) = inner.objects.get_mut(object) else { return };
         if watched.asking > 0 {
             match now {
-                Some(now) => watched.early.extend(now.clone()),
+                Some(now) => watched.early.extend(set(now)),
                 None => watched.gone = true,
             }
         }
-        let holds = |answered: &Properties| now.is_some_and(|now| !differs(answered, now));
+        match (now, &mut watched.known) {
+            (Some(now), Some(known)) => {
+                known.extend(set(now));
+                known.retain(|path, _| now.get(path) != Some(&None));
+            }
+            (None, known) => *known = None,
+            (Some(_), None) => {}
+        }
+        let holds = |answered: &Properties| now.is_some_and(|now| !outdates(answered, now));
         if watched.answered.as_ref().is_some_and(|answered| !holds(answered)) {
             // What was answered no longer holds, and one word of it is enough.
             watched.answered = None;
             watched.tell(&self.changes);
+        }
+        if object.kind == "Task"
+            && let Some(task) = watched.known.clone().filter(view::has_ended)
+        {
+            // What it did may be told later than that it is done.
+            for touched in view::touched_by(&task) {
+                if let Some(touched) = inner.objects.get_mut(touched) {
+                    touched.known = None;
+                }
+            }
         }
     }
 
@@ -355,7 +406,10 @@ impl Watch {
             let Ok(reads) = reader.read_all(&of_kind, paths).await else { return };
             for (object, read) in of_kind.iter().zip(reads) {
                 match read {
-                    Read::Found(properties) => self.told(object, Some(&properties)),
+                    Read::Found(properties) => {
+                        let news = properties.into_iter().map(|(path, value)| (path, Some(value))).collect();
+                        self.told(object, Some(&news));
+                    }
                     Read::Absent | Read::Refused(_) => self.told(object, None),
                 }
             }
@@ -369,9 +423,22 @@ impl Watched {
     }
 }
 
+/// What is told of an object: properties by path, none where one is unset.
+type News = BTreeMap<String, Option<Data>>;
+
+/// The properties of the news that are set.
+fn set(news: &News) -> impl Iterator<Item = (String, Data)> {
+    news.iter().filter_map(|(path, value)| Some((path.clone(), value.clone()?)))
+}
+
 /// Whether something is told otherwise than an answer has it.
 fn differs(answered: &Properties, told: &Properties) -> bool {
     told.iter().any(|(path, value)| answered.get(path) != Some(value))
+}
+
+/// The same of news, where a property may be unset.
+fn outdates(answered: &Properties, news: &News) -> bool {
+    news.iter().any(|(path, value)| answered.get(path) != value.as_ref())
 }
 
 fn wait_call(collector: &MoRef, version: &str, wait: Duration) -> Call {
@@ -425,6 +492,10 @@ mod tests {
         Properties::from([("runtime.powerState".to_owned(), Data::from(word))])
     }
 
+    fn news(properties: &Properties) -> News {
+        properties.iter().map(|(path, value)| (path.clone(), Some(value.clone()))).collect()
+    }
+
     /// Somebody asks twice, and between the two comes what the steps do; tells the questions that are to be asked again.
     fn told(between: impl FnOnce(&Watch, &MoRef, &Properties, &Properties)) -> Vec<String> {
         let (watch, vm) = (Watch::new("vc", Arc::default()), MoRef::new("VirtualMachine", "vm-1"));
@@ -453,7 +524,7 @@ mod tests {
 
     #[test]
     fn a_change_that_comes_during_a_second_question_is_told_to_whoever_asked_first() {
-        let told = told(|watch, vm, _, on| ask_second(watch, vm, || watch.told(vm, Some(on)), on));
+        let told = told(|watch, vm, _, on| ask_second(watch, vm, || watch.told(vm, Some(&news(on))), on));
         assert!(told.contains(&"first".to_owned()), "{told:?}");
     }
 
@@ -465,7 +536,7 @@ mod tests {
 
     #[test]
     fn a_second_answer_that_is_behind_the_news_is_asked_for_again() {
-        let told = told(|watch, vm, off, on| ask_second(watch, vm, || watch.told(vm, Some(on)), off));
+        let told = told(|watch, vm, off, on| ask_second(watch, vm, || watch.told(vm, Some(&news(on))), off));
         assert!(told.contains(&"second".to_owned()), "{told:?}");
     }
 
@@ -476,8 +547,62 @@ mod tests {
             let asking = Asking { watch, object: vm, query: &second, watched: true };
             assert!(asking.is_room());
             drop(asking);
-            watch.told(vm, Some(on));
+            watch.told(vm, Some(&news(on)));
         });
         assert!(told.contains(&"first".to_owned()), "{told:?}");
+    }
+
+    /// A VM that was read as off while its collector is at work.
+    fn read_once() -> (Watch, MoRef) {
+        let (watch, vm) = (Watch::new("vc", Arc::default()), MoRef::new("VirtualMachine", "vm-1"));
+        let (collector, view) = (MoRef::new("PropertyCollector", "c"), MoRef::new("ListView", "v"));
+        let first = query("first");
+        let asking = Asking { watch: &watch, object: &vm, query: &first, watched: true };
+        assert!(asking.is_room());
+        {
+            let mut inner = watch.lock();
+            inner.listing.renew(Some(view.clone()));
+            let change = inner.listing.change(10).expect("something to add");
+            inner.listing.changed(&view, change);
+        }
+        watch.standing.send_replace(Standing::Up(Collector { collector, view }));
+        asking.rests_on(power("off"));
+        (watch, vm)
+    }
+
+    #[test]
+    fn what_was_read_and_told_is_known_without_another_call() {
+        let (watch, vm) = read_once();
+        assert_eq!(watch.known(&vm, &query("second")), Some(power("off")));
+        watch.told(&vm, Some(&news(&power("on"))));
+        assert_eq!(watch.known(&vm, &query("second")), Some(power("on")));
+        let unset = News::from([("runtime.powerState".to_owned(), None)]);
+        watch.told(&vm, Some(&unset));
+        assert_eq!(watch.known(&vm, &query("second")), Some(Properties::new()));
+    }
+
+    #[test]
+    fn whoever_was_answered_from_what_is_known_is_told_of_the_next_change() {
+        let (watch, vm) = read_once();
+        watch.known(&vm, &query("second"));
+        watch.told(&vm, Some(&news(&power("on"))));
+        let mut told = Vec::new();
+        watch.changes.hand_out(|queries| told.extend(queries.iter().map(|query| query.question.clone())));
+        assert_eq!(told, ["first", "second"]);
+    }
+
+    #[test]
+    fn nothing_is_known_of_an_object_that_went_or_was_acted_upon_or_without_a_collector() {
+        for forget in [
+            (|watch: &Watch, vm: &MoRef| watch.told(vm, None)) as fn(&Watch, &MoRef),
+            |watch, vm| watch.distrust(vm),
+            |watch, _| {
+                watch.give_up_collector();
+            },
+        ] {
+            let (watch, vm) = read_once();
+            forget(&watch, &vm);
+            assert_eq!(watch.known(&vm, &query("second")), None);
+        }
     }
 }

@@ -71,7 +71,7 @@ pub struct AskVmByName {
 }
 
 /// Arguments of the question `placement`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AskPlacement {
     /// The vCenter.

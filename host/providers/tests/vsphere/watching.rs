@@ -98,3 +98,26 @@ async fn many_machines_are_read_in_a_few_calls() {
     let calls = world.twin.provider().counts()["vc.example.test"]["RetrievePropertiesEx"].calls - before;
     assert!(calls <= 8, "{calls} calls for 200 questions");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_watched_is_not_read_again_before_something_was_done_to_it() {
+    let world = World::new(json!(null));
+    let vm = world.cloned().await;
+    let reads = || world.twin.provider().counts()["vc.example.test"]["RetrievePropertiesEx"].calls;
+    world.ask("vm", json!({"vm": vm})).await;
+    let before = reads();
+    world.control(json!({"guest-ip": {"vm": vm, "ips": ["10.0.0.9"]}}));
+    assert_eq!(told(&world, Duration::from_secs(5)).await, ["vm"]);
+    let seen = world.ask("vm", json!({"vm": vm})).await;
+    assert_eq!((&seen["vm"]["nics"][0]["ips"], reads() - before), (&json!(["10.0.0.9"]), 0));
+    let standing =
+        world.twin.provider().standing(&world.query("vm", json!({"vm": vm}))).expect("it is known");
+    let standing: serde_json::Value = serde_json::from_str(&standing).expect("JSON");
+    assert_eq!(standing, seen, "what is known is what would be answered");
+    // Its power may be told after the end of the task that changed it: it is looked at.
+    assert_eq!(world.finish("power-on", json!({"vm": vm, "owner": owner()})).await["state"], "success");
+    assert!(world.twin.provider().standing(&world.query("vm", json!({"vm": vm}))).is_none());
+    let before = reads();
+    assert_eq!(world.ask("vm", json!({"vm": vm})).await["vm"]["power"], "on");
+    assert_eq!(reads() - before, 1);
+}

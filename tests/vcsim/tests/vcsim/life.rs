@@ -15,6 +15,11 @@ use crate::support::{World, login, owner, query, soap};
 #[tokio::test]
 async fn a_vm_is_cloned_configured_run_and_destroyed() {
     let Some(world) = World::start("a VM's life") else { return };
+    live(&world).await;
+}
+
+/// The whole life of a VM, whatever the vCenter is spoken to in.
+pub async fn live(world: &World) {
     let task = world.finish("clone", world.clone_arguments("m-0")).await;
     assert_eq!(task["state"], "success", "{task}");
     let vm = task["vm"].as_str().expect("a VM").to_owned();
@@ -59,6 +64,11 @@ async fn a_vm_is_cloned_configured_run_and_destroyed() {
 #[tokio::test]
 async fn the_end_of_a_task_and_a_new_address_are_told_of_within_a_second() {
     let Some(world) = World::start("telling of changes") else { return };
+    tell(&world).await;
+}
+
+/// A task's end and an address, told as they come.
+pub async fn tell(world: &World) {
     let task = world.finish("clone", world.clone_arguments("m-0")).await;
     let vm = task["vm"].as_str().expect("a VM").to_owned();
     world.vcsim.control("task-delay?PowerOn=1500").expect("a delay");

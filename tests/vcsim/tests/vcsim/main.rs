@@ -5,3 +5,4 @@ mod fleet;
 mod life;
 mod support;
 mod trouble;
+mod vi_json;

@@ -12,6 +12,8 @@ use evenkeel_providers::vsphere::http::Endpoint;
 use evenkeel_providers::vsphere::limits::CallLimits;
 use evenkeel_providers::vsphere::soap::Soap;
 use evenkeel_providers::vsphere::tls::Trust;
+use evenkeel_providers::vsphere::vcenter::Vcenter;
+use evenkeel_providers::vsphere::vi_json::ViJson;
 use evenkeel_providers::{Caller, Provider};
 use evenkeel_test_vcsim::{Options, Vcsim};
 use serde_json::{Value, json};
@@ -39,9 +41,20 @@ pub fn login() -> Login {
     Login { user: "user".into(), password: "pass".into() }
 }
 
+/// What a vCenter is spoken to in.
+#[derive(Clone, Copy, Debug)]
+pub enum Protocol {
+    Soap,
+    ViJson,
+}
+
 pub fn soap(vcsim: &Vcsim, trust: &Trust) -> Soap {
+    Soap::new(endpoint(vcsim, trust))
+}
+
+fn endpoint(vcsim: &Vcsim, trust: &Trust) -> Endpoint {
     let tls = trust.config().expect("somebody to trust");
-    Soap::new(Endpoint { host: "127.0.0.1".into(), port: vcsim.port(), tls })
+    Endpoint { host: "127.0.0.1".into(), port: vcsim.port(), tls }
 }
 
 impl World {
@@ -51,10 +64,18 @@ impl World {
     }
 
     pub fn start_with(test: &str, login: Login, limits: CallLimits) -> Option<World> {
+        Self::speaking(Protocol::Soap, test, login, limits)
+    }
+
+    pub fn speaking(protocol: Protocol, test: &str, login: Login, limits: CallLimits) -> Option<World> {
         let options = Options { login: Some(("user".into(), "pass".into())) };
         let vcsim = Vcsim::start(test, options)?;
-        let far_end = soap(&vcsim, &Trust::Authorities(vcsim.authority()));
-        let vsphere = Arc::new(Vsphere::new().with("vc", Arc::new(far_end), Arc::new(login), limits));
+        let endpoint = endpoint(&vcsim, &Trust::Authorities(vcsim.authority()));
+        let far_end: Arc<dyn Vcenter> = match protocol {
+            Protocol::Soap => Arc::new(Soap::new(endpoint)),
+            Protocol::ViJson => Arc::new(ViJson::new(endpoint)),
+        };
+        let vsphere = Arc::new(Vsphere::new().with("vc", far_end, Arc::new(login), limits));
         let told = count(Arc::clone(&vsphere));
         Some(World { vcsim, vsphere, caller: caller("m-0"), keys: AtomicU32::default(), told })
     }

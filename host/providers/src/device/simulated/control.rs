@@ -83,6 +83,8 @@ impl State {
                 self.service.gone = gone.unwrap_or(self.service.gone);
                 if let Some(enrolment) = enrolment {
                     self.service.enrolment = enrolment;
+                    // What was sent to the device that it was before is nothing to the one that it is now.
+                    self.service.offer = None;
                 }
             }
             Command::Disk(files) => {

@@ -197,6 +197,9 @@ impl State {
         self.operations.retain(|key, deed| {
             !of_update(key) || deed.state == crate::device::words::OperationState::Running
         });
+        // A key belongs to its update: a version that is tried once more by an operator's word begins anew.
+        let operations = &self.operations;
+        self.hook_runs.retain(|key, _| operations.contains_key(key) || !of_update(key));
     }
 
     fn prefetch(&mut self, prefetch: Prefetch) {

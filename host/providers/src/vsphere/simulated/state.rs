@@ -359,6 +359,7 @@ fn task_properties(task: &Task) -> Properties {
         "info.state".to_owned(),
         Data::Typed { kind: "TaskInfoState".to_owned(), text: task.state.clone() },
     );
+    properties.insert("info.entity".to_owned(), (&task.entity).into());
     if let Some(operation) = task.operation {
         properties.insert("info.descriptionId".to_owned(), Data::any_text(operation.description()));
     }
