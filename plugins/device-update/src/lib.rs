@@ -21,6 +21,8 @@ pub mod flow;
 pub mod form;
 pub mod hooks;
 pub mod image;
+#[cfg(test)]
+mod laws;
 mod manifest;
 pub mod names;
 pub mod observe;

@@ -163,7 +163,11 @@ fn update_to(desired: &Device, current: &Device, phase: Phase) -> Update {
 
 /// D1b, D1c: a write of several files that was cut short.
 fn cut_short(fixed: &mut Fixed, repair: &mut Repair) {
-    let Fixed { desired, current, way_back: _, state } = fixed;
+    let Fixed { desired, current, way_back, state } = fixed;
+    if state.update.is_none() && way_back.is_some() {
+        // The update that it belonged to has ended.
+        repair.clear_rollback = true;
+    }
     match &state.update {
         None if desired.version != current.version => {
             let updated = state

@@ -45,6 +45,7 @@ const UPDATED: &str = r#"
         apps: {web: Running}
         booted: "quay.io/x/os:b"
         failed: []
+- expect: {quiet: true}
 "#;
 
 const BACK: &str = r#"
@@ -57,6 +58,7 @@ const BACK: &str = r#"
         disk: {/etc/motd: {content: old, mode: 384}, /etc/new: null}
         booted: "quay.io/x/os:a"
         failed: ["6"]
+- expect: {quiet: true}
 "#;
 
 /// What differs from an end; nothing where it is reached.
