@@ -175,6 +175,13 @@ impl Cluster {
         !kind.is_served() || kind.is_synced(scope, depth)
     }
 
+    /// Whether a part of a kind that is served is watched and its first list is in.
+    pub fn is_in_step(&self, gvk: &Gvk, scope: &Scope, depth: Depth) -> bool {
+        let Some(kind) = self.shared.known_kind(gvk) else { return false };
+        let kind = read(&kind);
+        kind.is_served() && kind.is_synced(scope, depth)
+    }
+
     /// Waits until [`Cluster::is_settled`].
     pub async fn settled(&self, gvk: &Gvk, scope: &Scope, depth: Depth) {
         let mut progress = self.shared.progress();

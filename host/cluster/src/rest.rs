@@ -136,6 +136,7 @@ impl Status {
 }
 
 /// One request in words.
+#[derive(Clone)]
 pub(crate) struct Call {
     /// `get`, `list`, `watch`, `create`, `apply`, `patch`, `delete`: for metrics.
     pub(crate) verb: &'static str,
@@ -266,6 +267,29 @@ impl Rest {
         }
     }
 
+    /// Sends a write, as [`Rest::text`] does.
+    ///
+    /// An API server that has just started knows no roles yet, and forbids everything. So what is forbidden counts as
+    /// forbidden only by a server that says of itself that it is ready, and that forbids it once more then.
+    pub(crate) async fn written(&self, call: Call) -> Result<String, RestError> {
+        let again = call.clone();
+        match self.text(call).await {
+            Err(RestError::Status { code: 403, status, .. }) => {
+                if self.is_ready().await {
+                    self.text(again).await
+                } else {
+                    Err(not_ready(*status))
+                }
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether the API server says that it is ready, which everybody may ask where roles are as Kubernetes makes them.
+    async fn is_ready(&self) -> bool {
+        self.text(Call::read("get", "/readyz".into(), "*/*")).await.is_ok()
+    }
+
     async fn text_unlimited(&self, call: Call) -> Result<String, RestError> {
         let response = self.send(call).await?;
         let body = collect(response.into_body()).await?;
@@ -294,6 +318,13 @@ impl Rest {
         let response = answer.map_err(|cause| RestError::Connection(cause.into()))?;
         if response.status().is_success() { Ok(response) } else { Err(refusal(response).await) }
     }
+}
+
+/// What a server that is not ready forbade.
+fn not_ready(status: Status) -> RestError {
+    let message = format!("the API server is not ready, and forbids it: {}", status.message);
+    let status = Status { message, reason: "ServiceUnavailable".into(), code: 503, details: status.details };
+    RestError::Status { code: 503, status: Box::new(status), retry_after: None }
 }
 
 async fn refusal(response: Response<Body>) -> RestError {
@@ -406,6 +437,43 @@ mod tests {
         ] {
             assert_eq!(path, want);
         }
+    }
+
+    /// Sends a write to a server that forbids the first few, and answers `/readyz` with this code.
+    async fn forbidden(times: usize, readyz: u16) -> (Result<String, RestError>, Vec<String>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let mut asked = lock(&log);
+            let earlier = asked.iter().filter(|other| **other == path).count();
+            let code = match path.as_str() {
+                "/readyz" => readyz,
+                _ if earlier < times => 403,
+                _ => 200,
+            };
+            asked.push(path);
+            let answer = Response::builder().status(code).body(Body::from(b"done".to_vec()));
+            std::future::ready(answer)
+        });
+        let rest = Rest::new(kube::Client::new(service, "default"), Duration::from_secs(5), None);
+        let call = Call::write("apply", Method::PATCH, "/write".into(), Bytes::new());
+        let answer = rest.written(call).await;
+        let asked = lock(&asked).clone();
+        (answer, asked)
+    }
+
+    #[tokio::test]
+    async fn what_a_server_forbids_before_it_is_ready_is_to_be_tried_again() {
+        let code = |answer: Result<String, RestError>| answer.map_err(|error| error.code());
+        let (answer, asked) = forbidden(9, 500).await;
+        assert_eq!((code(answer), asked), (Err(Some(503)), vec!["/write".to_owned(), "/readyz".to_owned()]));
+        let (answer, _) = forbidden(1, 200).await;
+        assert_eq!(code(answer), Ok("done".to_owned()), "it became ready in between");
+        let (answer, asked) = forbidden(9, 200).await;
+        assert_eq!((code(answer), asked.len()), (Err(Some(403)), 3), "it means it");
+        let (answer, asked) = forbidden(0, 200).await;
+        assert_eq!((code(answer), asked.len()), (Ok("done".to_owned()), 1));
     }
 
     #[test]

@@ -168,7 +168,7 @@ impl Shared {
         let told = |error: &RestError| WriteError::new(gvk, &doing, request.manager, error);
         let name = (request.verb != "create").then_some(&*object.name);
         let path = self.path(object, name, request.subresource, &doing).await?;
-        match self.rest.text(request.call(path)).await {
+        match self.rest.written(request.call(path)).await {
             Ok(text) => self.absorb(object, &text).await.map_err(|error| told(&error)),
             Err(error) => {
                 self.stale(object, &error).await;
@@ -279,7 +279,7 @@ impl Shared {
         // Who is meant if the answer does not say: the one known when the request left.
         let known = self.peek(object).map(|known| known.head().uid.to_string());
         let meant = uid.map(str::to_owned).or(known).unwrap_or_default();
-        match self.rest.text(call).await {
+        match self.rest.written(call).await {
             Ok(text) => {
                 let remains = Remains::of(&text);
                 if remains.kind == "Status" || remains.held_by_nothing() {

@@ -1,11 +1,14 @@
 //! What the journal keeps of a look at a key: enough to say why, and to ask another version the same again.
 
 mod redact;
+mod subject;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::subject::Subject;
+
 use crate::admit::SkipReason;
-use crate::contract::{Action, Failure, Gvk, LogLine, ObjectRef, Observation, Query, Request};
+use crate::contract::{Action, Failure, Gvk, Json, LogLine, ObjectRef, Observation, Query, Request};
 
 /// What put a key into the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,6 +168,9 @@ pub struct DeedRecord {
     pub object: Option<ObjectRef>,
     /// What came of it.
     pub outcome: DeedOutcome,
+    /// What the provider said; none for what is not an operation outside Kubernetes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub said: Option<Json>,
     /// Whether it repaired drift, without a call of the plugin.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub repair: bool,
@@ -242,7 +248,7 @@ impl PassRecord {
                 _ => 64,
             })
             .sum();
-        let deeds: usize = self.deeds.iter().map(|deed| 160 + action_bytes(&deed.action)).sum();
+        let deeds: usize = self.deeds.iter().map(deed_bytes).sum();
         512 + request + calls + deeds
     }
 
@@ -250,6 +256,10 @@ impl PassRecord {
     pub fn redact(&mut self) {
         redact::record(self);
     }
+}
+
+fn deed_bytes(deed: &DeedRecord) -> usize {
+    160 + action_bytes(&deed.action) + deed.said.as_ref().map_or(0, |text| text.len())
 }
 
 fn answer_bytes(observation: &Observation) -> usize {

@@ -37,6 +37,11 @@ pub fn after(failure: &Failure, failures: u32, seed: u64) -> Retry {
     }
 }
 
+/// The pause before another try of what somebody else may come to allow, as of a transient failure.
+pub fn again(failures: u32, seed: u64) -> Retry {
+    Retry::BackOff(back_off(failures, seed))
+}
+
 /// `requeue-after` as it is honoured: a plugin chose the number.
 pub fn requeue(millis: u64) -> Duration {
     Duration::from_millis(millis).min(WAIT_MAX)

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use self::roles::{Accounts, roles};
+pub use self::roles::{Accounts, Only, roles};
 use crate::contract::{Gvk, Manifest, Permission, Verb};
 
 /// A rule of a Role.

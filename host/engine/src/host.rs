@@ -266,6 +266,11 @@ impl Host {
         self.shared.enqueue(plugin, controller, object, trigger)
     }
 
+    /// The ways to systems outside Kubernetes that it was started with.
+    pub fn providers(&self) -> &Providers {
+        &self.shared().providers
+    }
+
     /// Whether no pass runs or could run now, and nothing that the host was told of is still to be looked at.
     pub fn idle(&self) -> bool {
         self.shared.idle()

@@ -52,7 +52,7 @@ pub(crate) struct Entry {
     /// How its last pass failed, until one succeeds.
     pub(crate) failure: Option<Arc<FailedPass>>,
     /// Of the input that was rejected, so that it is not tried again before it changes.
-    pub(crate) rejected: Option<Digest>,
+    pub(crate) rejected: Option<Basis>,
     /// Failures in a row, counted on while passes succeed only because they are told of the one before.
     pub(crate) failures: u32,
     /// Runs in a row that found their evidence stale.
@@ -67,6 +67,8 @@ pub(crate) struct Entry {
     pub(crate) requeue_at: Option<Duration>,
     /// When its controller wants it run again.
     pub(crate) resync_at: Option<Duration>,
+    /// Something else than an object has woken it, so that answers from outside Kubernetes may have changed.
+    pub(crate) look_outside: bool,
     /// Slows it down where it wakes too often.
     pub(crate) breaker: Breaker,
     /// Until when the breaker holds it back.
@@ -75,11 +77,20 @@ pub(crate) struct Entry {
     pub(crate) wakers: Wakers,
 }
 
+/// Of everything that a pass rested on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Basis {
+    /// Of what the host knows by itself: the primary and what the caches answered.
+    pub(crate) near: Digest,
+    /// Of all that, and of what providers answered.
+    pub(crate) whole: Digest,
+}
+
 /// What a successful pass concluded, and from what.
 #[derive(Debug)]
 pub(crate) struct Memo {
     /// Of everything that it rested on.
-    pub(crate) digest: Digest,
+    pub(crate) basis: Basis,
     /// The actions that leave something to look after, in order.
     pub(crate) kept: Vec<Kept>,
     /// The kinds that it prunes.
@@ -233,6 +244,7 @@ impl Entry {
             rejected: None,
             failures: 0,
             stale_runs: 0,
+            look_outside: false,
             last_seen: None,
             gone: false,
             wait: None,

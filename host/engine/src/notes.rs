@@ -2,7 +2,7 @@
 
 use evenkeel_core::admit::Verdict;
 use evenkeel_core::contract::{
-    Action, Conclusion, Failure, LogLevel, LogLine, ObjectRef, Observation, Reply, Request, Step,
+    Action, Conclusion, Failure, Json, LogLevel, LogLine, ObjectRef, Observation, Reply, Request, Step,
 };
 use evenkeel_core::guest::{CallError, CallStats};
 use evenkeel_core::limits::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
@@ -72,30 +72,31 @@ impl Notes {
         }
     }
 
-    /// Something was done or left out.
+    /// Something was done or left out; what it gave is what a provider said, if it was one that did it.
     pub(crate) fn did(
         &mut self,
         target: &ActionTarget<'_>,
         verdict: Option<&Verdict>,
-        done: Result<(), &Failure>,
+        done: Result<Option<&Json>, &Failure>,
     ) {
+        let said = done.ok().flatten().filter(|_| matches!(target.action(), Action::External(_))).cloned();
         let outcome = match (verdict, done) {
             (_, Err(failure)) => DeedOutcome::Failed { failure: failure.clone() },
-            (Some(Verdict::Skip(reason)), Ok(())) => DeedOutcome::Skipped { reason: *reason },
-            (Some(Verdict::Send(_) | Verdict::Fail(_) | Verdict::Elsewhere) | None, Ok(())) => {
+            (Some(Verdict::Skip(reason)), Ok(_)) => DeedOutcome::Skipped { reason: *reason },
+            (Some(Verdict::Send(_) | Verdict::Fail(_) | Verdict::Elsewhere) | None, Ok(_)) => {
                 DeedOutcome::Done
             }
         };
-        self.deed(target.action(), target.object().cloned(), outcome);
+        self.deed(target.action(), target.object().cloned(), outcome, said);
     }
 
     /// An action that could not even be judged.
     pub(crate) fn refused(&mut self, action: &Action, failure: &Failure) {
-        self.deed(action, None, DeedOutcome::Failed { failure: failure.clone() });
+        self.deed(action, None, DeedOutcome::Failed { failure: failure.clone() }, None);
     }
 
-    fn deed(&mut self, action: &Action, object: Option<ObjectRef>, outcome: DeedOutcome) {
-        self.deeds.push(DeedRecord { action: action.clone(), object, outcome, repair: self.repairing });
+    fn deed(&mut self, action: &Action, object: Option<ObjectRef>, outcome: DeedOutcome, said: Option<Json>) {
+        self.deeds.push(DeedRecord { action: action.clone(), object, outcome, said, repair: self.repairing });
     }
 
     /// The record, if there is anything to tell. Most looks have nothing, so nothing is put together for them.

@@ -6,14 +6,13 @@ use std::time::Duration;
 use evenkeel_cluster::Need;
 use evenkeel_core::contract::{FailedPass, Failure, FailureKind};
 use evenkeel_core::fingerprint::mix;
-use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::queue::Priority;
 use evenkeel_core::record::{PassRecord, Trigger};
 use evenkeel_core::retry::{self, Retry};
 
 use crate::answers::want_need;
-use crate::keys::{Entry, Key, Memo, Wait};
+use crate::keys::{Basis, Entry, Key, Memo, Wait};
 use crate::limits::{RESYNC_MIN, STALE_RUNS_MAX};
 use crate::observe::{Gist, LookReport};
 use crate::shared::Shared;
@@ -74,8 +73,8 @@ fn parked(shared: &Shared, taken: &Taken, need: &Need) {
     }
     // The watch may have been given up between the look and the parking, as one that no key needed.
     want_need(&shared.cluster, &taken.loaded.grant, need);
-    // Or it may have come into step: nobody would tell again.
-    if shared.cluster.is_settled(&need.gvk, &need.scope, need.depth) {
+    // Or it may have come into step: nobody would tell again. That a kind is served again will be told.
+    if shared.cluster.is_in_step(&need.gvk, &need.scope, need.depth) {
         let mut state = shared.state();
         if waits(&state) {
             state.unpark(taken.key);
@@ -88,11 +87,14 @@ fn parked(shared: &Shared, taken: &Taken, need: &Need) {
 fn retry_of(shared: &Shared, taken: &Taken, failed: &Failed) -> Retry {
     let told = taken.failure.is_some();
     let failures = taken.failures.saturating_add(1);
-    match retry::after(&failed.failure, failures, shared.seed ^ taken.key.serial()) {
+    let seed = shared.seed ^ taken.key.serial();
+    match retry::after(&failed.failure, failures, seed) {
         // A plugin that was not told yet may want to say so in a status.
         Retry::WhenInputChanges | Retry::WhenGrantChanges if failed.action.is_some() && !told => {
             Retry::AtOnce
         }
+        // Not our grant was in the way, but the API server: roles and quotas change, and nobody tells us.
+        Retry::WhenGrantChanges if failed.action.is_some() && !failed.denied => retry::again(failures, seed),
         retry => retry,
     }
 }
@@ -140,6 +142,10 @@ impl Settling<'_> {
             slot.health.answered(self.taken.key);
         }
         let looked = matches!(ended, Ended::Stands | Ended::StillRejected | Ended::Concluded(_));
+        if self.taken.look_outside && !looked {
+            // It has yet to be done.
+            self.entry(|entry| entry.look_outside = true);
+        }
         match ended {
             Ended::NotOurs => self.state.forget(self.key()),
             Ended::Paused => self.entry(|entry| entry.wait = Some(Wait::Paused)),
@@ -185,7 +191,7 @@ impl Settling<'_> {
                 failure,
                 action: None,
                 queries,
-                digest: None,
+                basis: None,
                 fault: None,
                 denied: false,
             });
@@ -213,7 +219,7 @@ impl Settling<'_> {
 
     fn concluded(&mut self, concluded: Concluded) {
         let Concluded {
-            digest,
+            basis,
             queries,
             padded,
             extras,
@@ -230,7 +236,7 @@ impl Settling<'_> {
         let now = self.now;
         // Cured, it is to be seen what the plugin says without the failure.
         let again = told && cured;
-        let memo = Memo { digest, kept, prune, made, requeue_after, timely, told };
+        let memo = Memo { basis, kept, prune, made, requeue_after, timely, told };
         self.entry(|entry| {
             entry.memo = (!again).then(|| Arc::new(memo));
             entry.requeue_at = requeue_after.map(|after| now + after);
@@ -249,7 +255,7 @@ impl Settling<'_> {
 
     fn failed(&mut self, failed: Failed) {
         let retry = retry_of(self.shared, self.taken, &failed);
-        let Failed { failure, action, queries, digest, fault, denied } = failed;
+        let Failed { failure, action, queries, basis, fault, denied } = failed;
         self.learn(queries, true, Vec::new());
         if denied {
             self.state.note_denied(self.key(), failure.message.clone());
@@ -268,8 +274,8 @@ impl Settling<'_> {
                 self.state.enqueue_at(self.key(), Trigger::Retry, Priority::Retry, self.now + wait);
             }
             Retry::AtOnce => self.state.enqueue(self.key(), Trigger::Retry, Priority::Retry),
-            Retry::WhenInputChanges => self.reject(digest, Wait::Input),
-            Retry::WhenGrantChanges => self.reject(digest, Wait::Grant),
+            Retry::WhenInputChanges => self.reject(basis, Wait::Input),
+            Retry::WhenGrantChanges => self.reject(basis, Wait::Grant),
         }
         self.timers();
         if fault.is_some_and(|fault| fault.is_guests_fault()) {
@@ -277,9 +283,9 @@ impl Settling<'_> {
         }
     }
 
-    fn reject(&mut self, digest: Option<Digest>, wait: Wait) {
+    fn reject(&mut self, basis: Option<Basis>, wait: Wait) {
         self.entry(|entry| {
-            entry.rejected = digest;
+            entry.rejected = basis;
             entry.wait = Some(wait);
         });
     }

@@ -279,6 +279,9 @@ impl Shared {
             }
             let _rest = Rest(&self, taken.plugin.clone());
             worker::run(&self, taken).await;
+            // A look may wait for nothing at all. Many of them in a row would keep this thread from the probes and from
+            // whoever wants the host to end.
+            tokio::task::consume_budget().await;
         }
     }
 }

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use crate::external::ExternalIndex;
 use crate::health::Health;
-use crate::keys::{ControllerId, Entry, Key, Keys, Memo, Wait};
+use crate::keys::{Basis, ControllerId, Entry, Key, Keys, Memo, Wait};
 use crate::limits::{DENIALS_MAX, WORKERS_SHARE};
 use crate::plugin::{ControllerPlan, Loaded};
 use crate::status::Refusal;
@@ -133,7 +133,7 @@ pub(crate) struct Taken {
     pub(crate) failure: Option<Arc<FailedPass>>,
     pub(crate) last_seen: Option<Arc<CachedObject>>,
     pub(crate) stale_runs: u32,
-    pub(crate) rejected: Option<Digest>,
+    pub(crate) rejected: Option<Basis>,
     /// Failures in a row.
     pub(crate) failures: u32,
     /// It was found paused before.
@@ -142,6 +142,8 @@ pub(crate) struct Taken {
     pub(crate) requeue_due: bool,
     /// Its controller wanted it run again by now.
     pub(crate) resync_due: bool,
+    /// Something else than an object woke it, so that answers from outside Kubernetes may have changed.
+    pub(crate) look_outside: bool,
 }
 
 impl Taken {
@@ -149,16 +151,40 @@ impl Taken {
         &self.loaded.controllers[self.index]
     }
 
-    /// Whether the remembered conclusion stands for this input.
-    pub(crate) fn remembers(&self, digest: &Digest) -> bool {
-        let Some(memo) = &self.memo else { return false };
+    /// The memo, unless time or a failure has made it of no use.
+    fn memo_in_force(&self) -> Option<&Memo> {
+        let memo = self.memo.as_deref()?;
         let outdated = (self.requeue_due && (memo.timely || memo.told)) || (self.resync_due && memo.told);
-        self.failure.is_none() && memo.digest == *digest && !outdated
+        (self.failure.is_none() && !outdated).then_some(memo)
+    }
+
+    /// Whether the remembered conclusion stands for this input.
+    pub(crate) fn remembers(&self, basis: &Basis) -> bool {
+        self.memo_in_force().is_some_and(|memo| memo.basis == *basis)
+    }
+
+    /// What was concluded or rejected before, where it would stand as far as the host can tell by itself.
+    pub(crate) fn standing(&self, near: &Digest) -> Option<Basis> {
+        let before = self.memo_in_force().map(|memo| memo.basis).into_iter().chain(self.rejected);
+        before.into_iter().find(|basis| basis.near == *near)
     }
 
     /// Whether somebody asked for this very key, be its object there or not.
     pub(crate) fn asked_for(&self) -> bool {
         matches!(self.trigger, Trigger::Enqueued { .. }) || self.memo.is_some() || self.failure.is_some()
+    }
+}
+
+/// Whether it tells of objects alone: whatever happened to them says nothing of what is outside Kubernetes.
+fn is_of_an_object(trigger: &Trigger) -> bool {
+    match trigger {
+        Trigger::Changed { .. } | Trigger::Synced { .. } | Trigger::Serving { .. } => true,
+        Trigger::Enqueued { .. }
+        | Trigger::Told { .. }
+        | Trigger::Retry
+        | Trigger::Requeue
+        | Trigger::Resync
+        | Trigger::Loaded => false,
     }
 }
 
@@ -307,9 +333,9 @@ impl State {
 
     /// Has a key run as soon as its turn comes.
     pub(crate) fn enqueue(&mut self, key: Key, trigger: Trigger, priority: Priority) {
-        if self.stopping || self.keys.get(key).is_none() {
-            return;
-        }
+        let Some(entry) = self.keys.get_mut(key).filter(|_| !self.stopping) else { return };
+        // Of several triggers the queue keeps one.
+        entry.look_outside |= !is_of_an_object(&trigger);
         let since = self.start.0.elapsed();
         self.queue.add(key, Queued { trigger, since }, priority);
     }
@@ -423,6 +449,12 @@ impl State {
         self.unpark(key);
         let entry = self.keys.get_mut(key)?;
         entry.wait = None;
+        let requeue_due = entry.requeue_at.is_some_and(|at| at <= now);
+        let resync_due = entry.resync_at.is_some_and(|at| at <= now);
+        let look_outside = std::mem::take(&mut entry.look_outside)
+            || requeue_due
+            || resync_due
+            || !is_of_an_object(&queued.trigger);
         let Entry {
             object,
             learned,
@@ -433,8 +465,6 @@ impl State {
             stale_runs,
             rejected,
             failures,
-            requeue_at,
-            resync_at,
             ..
         } = &*entry;
         Some(Taken {
@@ -455,8 +485,9 @@ impl State {
             rejected: *rejected,
             failures: *failures,
             was_paused,
-            requeue_due: requeue_at.is_some_and(|at| at <= now),
-            resync_due: resync_at.is_some_and(|at| at <= now),
+            requeue_due,
+            resync_due,
+            look_outside,
         })
     }
 

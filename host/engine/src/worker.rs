@@ -15,13 +15,12 @@ use std::sync::Arc;
 use evenkeel_cluster::Need;
 use evenkeel_core::contract::{Action, Failure, FailureKind, Gvk, ObjectRef};
 use evenkeel_core::guest::CallError;
-use evenkeel_core::memo::Digest;
 use evenkeel_core::query::Prepared;
 use evenkeel_core::record::PassRecord;
 use futures::FutureExt;
 
 use self::look::Look;
-use crate::keys::Kept;
+use crate::keys::{Basis, Kept};
 use crate::settle;
 use crate::shared::Shared;
 use crate::state::Taken;
@@ -62,7 +61,7 @@ pub(crate) struct Waiting {
 /// A pass that came to its end.
 pub(crate) struct Concluded {
     /// Of all that it rested on.
-    pub(crate) digest: Digest,
+    pub(crate) basis: Basis,
     /// The queries that it was answered.
     pub(crate) queries: Vec<Arc<Prepared>>,
     /// Whether some of them may not have been asked this time.
@@ -93,7 +92,7 @@ pub(crate) struct Failed {
     /// The queries that it put.
     pub(crate) queries: Vec<Arc<Prepared>>,
     /// Of all that it rested on; none where it did not get that far.
-    pub(crate) digest: Option<Digest>,
+    pub(crate) basis: Option<Basis>,
     /// Set where the plugin did not survive the call.
     pub(crate) fault: Option<CallError>,
     /// Set where the grant was in the way.
@@ -121,7 +120,7 @@ fn panicked(panic: &(dyn std::any::Any + Send), taken: &Taken) -> Ended {
         failure: Failure::new(FailureKind::Transient, message),
         action: None,
         queries: taken.learned.to_vec(),
-        digest: None,
+        basis: None,
         fault: None,
         denied: false,
     }))

@@ -31,6 +31,9 @@ pub(super) fn record(record: &mut PassRecord) {
     }
     for deed in &mut record.deeds {
         action(&mut deed.action);
+        if let Some(said) = &mut deed.said {
+            object_text(said);
+        }
     }
 }
 
@@ -200,7 +203,13 @@ mod tests {
     }
 
     fn deed(action: Action) -> DeedRecord {
-        DeedRecord { action, object: Some(reference()), outcome: DeedOutcome::Done, repair: false }
+        DeedRecord {
+            action,
+            object: Some(reference()),
+            outcome: DeedOutcome::Done,
+            said: Some(format!(r#"{{"result":"done","vm":{{"adminPassword":"{MARKER}"}}}}"#).into()),
+            repair: false,
+        }
     }
 
     #[test]

@@ -116,15 +116,16 @@ fn lock(directory: &Path) -> Result<File, JournalError> {
 }
 
 fn write_all(mut out: Files, inbox: &Receiver<Message>, dropped: &AtomicU64) {
+    let mut trouble = Trouble::default();
     while let Ok(message) = inbox.recv() {
         match message {
             Message::Line(record) => {
                 let written =
                     serde_json::to_vec(&*record).map_err(io::Error::from).and_then(|line| out.write(line));
-                if let Err(cause) = written {
+                if written.is_err() {
                     dropped.fetch_add(1, Ordering::Relaxed);
-                    tracing::warn!(%cause, "the journal could not be written");
                 }
+                trouble.tell(&written);
             }
             Message::Flush(done) => {
                 if let Err(cause) = out.flush() {
@@ -137,6 +138,40 @@ fn write_all(mut out: Files, inbox: &Receiver<Message>, dropped: &AtomicU64) {
     }
     if let Err(cause) = out.flush() {
         tracing::warn!(%cause, "the journal could not be flushed");
+    }
+}
+
+/// Records in a row that could not be written. It is told of when that begins and when it is over: a full disk would
+/// else be filled up by the log.
+#[derive(Debug, Default)]
+struct Trouble {
+    lost: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Word {
+    Begins,
+    Over { lost: u64 },
+}
+
+impl Trouble {
+    fn tell(&mut self, written: &io::Result<()>) {
+        match (self.next(written.is_ok()), written) {
+            (Some(Word::Over { lost }), _) => tracing::warn!(lost, "the journal is written again"),
+            (Some(Word::Begins), Err(cause)) => {
+                tracing::warn!(%cause, "the journal cannot be written, passes go on unrecorded");
+            }
+            (Some(Word::Begins) | None, _) => {}
+        }
+    }
+
+    fn next(&mut self, written: bool) -> Option<Word> {
+        if written {
+            let lost = std::mem::take(&mut self.lost);
+            return (lost > 0).then_some(Word::Over { lost });
+        }
+        self.lost += 1;
+        (self.lost == 1).then_some(Word::Begins)
     }
 }
 
@@ -270,5 +305,19 @@ fn read_file(file: File, each: &mut impl FnMut(PassRecord), skipped: &mut Skippe
             Ok(record) => each(record),
             Err(_) => skipped.lines += 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_cannot_be_written_is_told_of_twice_however_long_it_lasts() {
+        let mut trouble = Trouble::default();
+        let words: Vec<_> =
+            [true, false, false, false, true, true].into_iter().map(|ok| trouble.next(ok)).collect();
+        let over = Some(Word::Over { lost: 3 });
+        assert_eq!(words, [None, Some(Word::Begins), None, None, over, None]);
     }
 }

@@ -168,7 +168,7 @@ impl Look<'_> {
             Fate::FailAfter(failure) => Err(failure),
             Fate::Proceed | Fate::FailBefore(_) => done,
         };
-        self.notes.did(target, verdict.as_ref(), done.as_ref().map(|_| ()));
+        self.notes.did(target, verdict.as_ref(), done.as_ref().map(|done| done.answer.as_ref()));
         let Done { answer, revision } = done.map_err(|failure| self.stop_at(action, failure))?;
         self.cured |=
             self.taken.failure.as_ref().is_some_and(|failure| failure.action.as_ref() == Some(action));

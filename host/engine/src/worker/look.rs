@@ -12,7 +12,7 @@ use evenkeel_core::memo::{AnswerHash, Digest};
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::pass::{Effect, Pass};
 use evenkeel_core::query::Prepared;
-use evenkeel_core::record::{End, shows_secrets};
+use evenkeel_core::record::{End, Trigger, shows_secrets};
 use evenkeel_core::target::ActionTarget;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use super::act::need;
 use super::world::Written;
 use super::{Close, Concluded, Counted, Ended, Failed, Waiting, drift};
 use crate::answers::{Answered, Seen, look, primary_depth, want};
-use crate::keys::Kept;
+use crate::keys::{Basis, Kept};
 use crate::limits::PASSES_BEFORE_RELEARNING;
 use crate::notes::Notes;
 use crate::paused::is_paused;
@@ -39,6 +39,8 @@ pub(crate) struct Look<'a> {
     pub(super) answered: Vec<Answered>,
     /// Whether answers were given in advance.
     padded: bool,
+    /// Questions to providers that the previous pass put, and that this one was not answered in advance.
+    left_open: Vec<Arc<Prepared>>,
     pub(super) written: Written,
     /// Actions carried out that leave something to look after.
     pub(super) kept: Vec<Kept>,
@@ -73,6 +75,7 @@ impl<'a> Look<'a> {
             primary: None,
             answered: Vec::new(),
             padded: false,
+            left_open: Vec::new(),
             written: Written::default(),
             kept: Vec::new(),
             extras: Vec::new(),
@@ -143,14 +146,14 @@ impl<'a> Look<'a> {
         if let Err(need) = self.answer_in_advance().await {
             return Ended::Waiting(Waiting { need, queries: None });
         }
-        let digest = self.digest();
-        if self.taken.remembers(&digest) {
+        let basis = self.basis_in_advance();
+        if self.taken.remembers(&basis) {
             return match drift::repair(self).await {
                 Ok(()) => Ended::Stands,
                 Err(stop) => self.ended(stop),
             };
         }
-        if self.taken.rejected == Some(digest) {
+        if self.taken.rejected == Some(basis) {
             return Ended::StillRejected;
         }
         if !self.shared.may_run(self.taken) {
@@ -173,10 +176,36 @@ impl<'a> Look<'a> {
     }
 
     /// Answers the queries that the previous pass put.
+    ///
+    /// What somebody outside would have to be asked for is left open where the plugin is called anyway, for it asks for
+    /// what it needs; and where only objects have changed, none of which the pass rests on.
     async fn answer_in_advance(&mut self) -> Result<(), Box<Need>> {
+        // A sweep is for what was missed.
+        let doubts = self.taken.resync_due || self.taken.trigger == Trigger::Resync;
         for query in self.taken.learned.iter() {
-            let seen = self.answer(query).await?;
+            let seen = match query.query() {
+                Query::External(external) => {
+                    if doubts {
+                        self.shared.providers.doubt(external);
+                    }
+                    let Some(answer) = self.shared.providers.standing(external) else {
+                        self.left_open.push(Arc::clone(query));
+                        continue;
+                    };
+                    Seen::External(Ok(answer))
+                }
+                Query::Get(_) | Query::List(_) | Query::Clock => self.answer(query).await?,
+            };
             self.answered.push(Answered::new(Arc::clone(query), seen));
+        }
+        if self.taken.look_outside
+            && !self.left_open.is_empty()
+            && self.taken.standing(&self.near()).is_some()
+        {
+            for query in std::mem::take(&mut self.left_open) {
+                let seen = self.answer(&query).await?;
+                self.answered.push(Answered::new(query, seen));
+            }
         }
         self.padded = !self.answered.is_empty();
         Ok(())
@@ -201,10 +230,32 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn digest(&self) -> Digest {
+    /// The basis before the plugin is called.
+    fn basis_in_advance(&self) -> Basis {
+        if self.left_open.is_empty() || self.taken.look_outside {
+            return self.basis();
+        }
+        // Nobody said that anything outside has changed.
+        self.taken.standing(&self.near()).unwrap_or_else(|| self.basis())
+    }
+
+    fn basis(&self) -> Basis {
+        let near = self.near();
+        // Most passes ask no provider.
+        let asks = self.answered.iter().any(is_external);
+        Basis { near, whole: if asks { self.digest(|_| true) } else { near } }
+    }
+
+    /// Of what the host knows by itself.
+    fn near(&self) -> Digest {
+        self.digest(|answered| !is_external(answered))
+    }
+
+    fn digest(&self, counts: impl Fn(&Answered) -> bool) -> Digest {
         let plan = self.taken.plan();
         let primary = AnswerHash::object(self.primary.as_deref(), &plan.view);
-        let answers = self.answered.iter().map(|answered| (&*answered.query, answered.hash));
+        let answers = self.answered.iter().filter(|answered| counts(answered));
+        let answers = answers.map(|answered| (&*answered.query, answered.hash));
         plan.digester.digest(&self.taken.object, primary, answers)
     }
 
@@ -236,6 +287,7 @@ impl<'a> Look<'a> {
         let many = self.answered.len() > self.shared.limits.queries_max;
         if many || self.taken.padded_for.is_some_and(|passes| passes >= PASSES_BEFORE_RELEARNING) {
             self.answered.clear();
+            self.left_open.clear();
             self.padded = false;
         }
         let grant = &self.taken.loaded.grant;
@@ -312,7 +364,8 @@ impl<'a> Look<'a> {
 
     /// Has changes of all that this pass asks and acts on wake the key from now on.
     pub(super) fn note_dependencies(&self, more: &[Arc<Prepared>]) {
-        let mut queries = self.queries();
+        // What may be asked yet is not to be forgotten by its provider meanwhile.
+        let mut queries = self.queries_so_far();
         queries.extend(more.iter().cloned());
         self.shared.state().depend(self.taken, queries, self.extras.clone());
         self.shared.forget_unasked();
@@ -329,12 +382,12 @@ impl<'a> Look<'a> {
 
     async fn conclude(&mut self, conclusion: Conclusion) -> Result<Ended, Stop> {
         // What the pass saw, before it changes any of it.
-        let digest = self.digest();
+        let basis = self.basis();
         self.carry_out(&conclusion.actions, &conclusion.prune).await?;
         let Conclusion { actions: _, prune, requeue_after } = conclusion;
         let timely = self.answered.iter().any(|answered| *answered.query.query() == Query::Clock);
         Ok(Ended::Concluded(Box::new(Concluded {
-            digest,
+            basis,
             queries: self.queries(),
             padded: self.padded,
             extras: std::mem::take(&mut self.extras),
@@ -354,9 +407,20 @@ impl<'a> Look<'a> {
         self.answered.iter().map(|answered| Arc::clone(&answered.query)).collect()
     }
 
+    /// What was asked, and what a pass that goes no further did not come to ask.
+    fn queries_so_far(&self) -> Vec<Arc<Prepared>> {
+        let mut queries = self.queries();
+        queries.extend(self.left_open.iter().filter(|open| !self.was_asked(open)).cloned());
+        queries
+    }
+
+    fn was_asked(&self, query: &Prepared) -> bool {
+        self.answered.iter().any(|answered| answered.query.id() == query.id())
+    }
+
     fn failed(&self, failure: Failure) -> Failed {
-        let digest = Some(self.digest());
-        Failed { failure, action: None, queries: self.queries(), digest, fault: None, denied: false }
+        let (basis, queries) = (Some(self.basis()), self.queries_so_far());
+        Failed { failure, action: None, queries, basis, fault: None, denied: false }
     }
 
     pub(super) fn stop(&self, failure: Failure) -> Stop {
@@ -381,10 +445,15 @@ impl<'a> Look<'a> {
 
     fn ended(&self, stop: Stop) -> Ended {
         match stop {
-            Stop::Wait(need) => Ended::Waiting(Waiting { need, queries: Some(self.queries()) }),
-            Stop::Stale => Ended::Stale { queries: self.queries() },
+            Stop::Wait(need) => Ended::Waiting(Waiting { need, queries: Some(self.queries_so_far()) }),
+            Stop::Stale => Ended::Stale { queries: self.queries_so_far() },
             Stop::Slowed => Ended::Slowed,
             Stop::Fail(failed) => Ended::Failed(failed),
         }
     }
+}
+
+/// Whether an answer came from a provider.
+fn is_external(answered: &Answered) -> bool {
+    matches!(answered.seen, Seen::External(_))
 }

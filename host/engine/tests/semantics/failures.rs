@@ -198,6 +198,20 @@ async fn a_rejected_action_is_told_once_at_once_and_then_waits_for_another_input
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_api_server_forbids_is_tried_again_for_nobody_tells_when_it_is_allowed() {
+    let plugin = failing_to_write().may(config_map_kind(), &[Verb::Apply, Verb::Get]).build();
+    let world = World::with(plugin.clone()).await;
+    // Each try is sent twice, as what is forbidden might have been a server's that had just started.
+    world.fail_next("apply", "target", 403, "Forbidden", 12);
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.last_failure("write", "w").expect("a failure").kind, FailureKind::Denied);
+    assert_eq!(world.plugin("demo").denied, [""; 0], "the grant is not to blame");
+    world.advance(60).await;
+    assert!(world.object(&config_map("target")).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_the_grant_lacks_is_denied_and_shows_on_the_plugins_status() {
     let plugin = failing_to_write().build();
     let world = World::with(plugin.clone()).await;

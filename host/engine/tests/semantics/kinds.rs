@@ -61,6 +61,36 @@ async fn a_primary_kind_that_is_not_served_is_looked_after_once_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_objects_of_a_kind_that_vanishes_wait_and_take_no_time_until_it_is_back() {
+    let plugin = Native::new("demo")
+        .controller("look", gadget_kind(), |_| done(vec![]))
+        .may_all(gadget_kind())
+        .build();
+    let gadget =
+        json!({"apiVersion": "demo.dev/v1", "kind": "Gadget", "metadata": {"namespace": "a", "name": "g"}});
+    let world = World::new().await;
+    world.install(crd("Gadget", "gadgets")).await;
+    world.load(plugin.clone()).await;
+    world.apply(gadget.clone()).await;
+    world.settle().await;
+    let gone = ObjectRef::new(
+        Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        None,
+        "gadgets.demo.dev",
+    );
+    world.delete(&gone).await;
+    world.advance(120).await;
+    assert_eq!((plugin.calls(), world.controller("look").waiting), (1, 1));
+    let records = world.host().journal().records().len();
+    world.advance(600).await;
+    assert_eq!(world.host().journal().records().len(), records, "nobody looks again and again");
+    world.install(crd("Gadget", "gadgets")).await;
+    world.apply(gadget).await;
+    world.advance(120).await;
+    assert_eq!((plugin.calls(), world.controller("look").waiting), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_watch_that_is_not_in_step_makes_the_pass_wait_and_never_answers_none() {
     let plugin = Native::new("demo")
         .controller("ask", widget_kind(), |call| {

@@ -12,6 +12,7 @@ mod level;
 mod load;
 mod memo;
 mod noop;
+mod outside;
 mod pace;
 mod prune;
 mod shutdown;
