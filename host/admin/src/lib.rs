@@ -5,8 +5,10 @@
 //! closed sets of words: never the name of an object.
 
 pub mod address;
+pub mod explain;
 pub mod leader;
 pub mod metrics;
 pub mod pages;
 pub mod probes;
 pub mod server;
+pub mod traces;

@@ -7,6 +7,7 @@ pub mod catalogue;
 mod labels;
 mod passes;
 mod process;
+mod providers;
 mod requests;
 mod scrape;
 
@@ -17,11 +18,13 @@ use std::time::Duration;
 use evenkeel_cluster::{RequestObserver, RequestReport};
 use evenkeel_engine::Host;
 use evenkeel_engine::observe::{LookReport, Observer};
+use evenkeel_engine::provider::{CallObserver, CallReport};
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::registry::{Metric as RegistryMetric, Registry};
 
 use self::catalogue::Metric;
 use self::passes::PassMetrics;
+use self::providers::ProviderMetrics;
 use self::requests::RequestMetrics;
 
 /// The media type of [`Metrics::text`].
@@ -32,6 +35,7 @@ pub struct Metrics {
     registry: Registry,
     passes: PassMetrics,
     requests: RequestMetrics,
+    providers: ProviderMetrics,
 }
 
 /// Which Lease says who acts, and whether this host does.
@@ -49,13 +53,20 @@ impl Metrics {
         let mut registry = Registry::default();
         let passes = PassMetrics::register(&mut registry);
         let requests = RequestMetrics::register(&mut registry, api_server);
-        Arc::new(Self { registry, passes, requests })
+        let providers = ProviderMetrics::register(&mut registry);
+        Arc::new(Self { registry, passes, requests, providers })
     }
 
     /// Counts the requests of a client.
     pub fn on_request(self: &Arc<Self>) -> RequestObserver {
         let metrics = Arc::clone(self);
         Arc::new(move |report: &RequestReport| metrics.requests.ended(report))
+    }
+
+    /// Counts what goes to providers.
+    pub fn on_provider_call(self: &Arc<Self>) -> CallObserver {
+        let metrics = Arc::clone(self);
+        Arc::new(move |report: &CallReport<'_>| metrics.providers.ended(report))
     }
 
     /// A version of a plugin was loaded.

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 
 use evenkeel_cluster::election::Standing;
+use evenkeel_core::record::PassRecord;
 use evenkeel_engine::Host;
 use evenkeel_engine::directory::Directory;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::explain::Question;
 use crate::metrics::{CONTENT_TYPE, Leads, Metrics};
 use crate::probes::{self, Health, Verdict};
 
@@ -20,6 +23,15 @@ pub struct Page {
     pub content_type: &'static str,
     /// Its text.
     pub text: String,
+}
+
+/// What `/explain` answers, as JSON.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The latest passes about the object, oldest first.
+    pub records: Vec<Arc<PassRecord>>,
+    /// How many of them the journal holds in memory.
+    pub of: usize,
 }
 
 /// The host that the pages are about.
@@ -66,6 +78,21 @@ impl Pages {
     /// Whether the host is ready.
     pub fn readyz(&self) -> Page {
         page(probes::readyz(&self.health()))
+    }
+
+    /// What the journal in memory holds about an object.
+    pub fn explain(&self, question: &Question) -> Page {
+        let mut records = self.host.journal().select(|record| question.subject.concerns(record));
+        let of = records.len();
+        records.drain(..of.saturating_sub(question.last));
+        match serde_json::to_string(&Explanation { records, of }) {
+            Ok(text) => Page { code: 200, content_type: "application/json", text },
+            Err(error) => Page {
+                code: 500,
+                content_type: "text/plain; charset=utf-8",
+                text: format!("the journal cannot be told: {error}\n"),
+            },
+        }
     }
 
     fn health(&self) -> Health {

@@ -2,11 +2,12 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -18,6 +19,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use crate::explain;
 use crate::pages::{Page, Pages};
 
 /// Connections at once. A scraper and a kubelet need one each; past this others wait.
@@ -29,7 +31,7 @@ const CONNECTION_WITHIN: Duration = Duration::from_secs(300);
 /// After a connection could not be accepted, which is so when the process has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Which pages a server has.
+/// Which pages a server has, besides `/explain`, which each has for loopback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Serves {
     /// `/metrics`.
@@ -73,11 +75,11 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>, serves: Serves) {
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let pages = Arc::clone(&pages);
                 tokio::spawn(async move {
                     // Whoever keeps it longer may come again.
-                    let _ = timeout(CONNECTION_WITHIN, answer(stream, pages, serves)).await;
+                    let _ = timeout(CONNECTION_WITHIN, answer(stream, peer.ip(), pages, serves)).await;
                     drop(place);
                 });
             }
@@ -89,9 +91,9 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>, serves: Serves) {
     }
 }
 
-async fn answer(stream: TcpStream, pages: Arc<Pages>, serves: Serves) {
+async fn answer(stream: TcpStream, peer: IpAddr, pages: Arc<Pages>, serves: Serves) {
     let service = service_fn(move |request: Request<Incoming>| {
-        let page = page(&pages, serves, request.method(), request.uri().path());
+        let page = page(&pages, serves, peer, &request.into_parts().0);
         async move { Ok::<_, Infallible>(page) }
     });
     let served = http1::Builder::new()
@@ -105,14 +107,21 @@ async fn answer(stream: TcpStream, pages: Arc<Pages>, serves: Serves) {
     }
 }
 
-fn page(pages: &Pages, serves: Serves, method: &Method, path: &str) -> Response<Full<Bytes>> {
-    if !matches!(*method, Method::GET | Method::HEAD) {
+fn page(pages: &Pages, serves: Serves, peer: IpAddr, request: &Parts) -> Response<Full<Bytes>> {
+    if !matches!(request.method, Method::GET | Method::HEAD) {
         return respond(405, "text/plain; charset=utf-8", "only GET is answered here\n".into());
     }
-    let page = match path {
+    let page = match request.uri.path() {
         "/metrics" if serves.metrics => pages.metrics(),
         "/livez" | "/healthz" if serves.probes => pages.livez(),
         "/readyz" if serves.probes => pages.readyz(),
+        "/explain" => match explain::question(peer, &request.headers, request.uri.query()) {
+            Ok(question) => pages.explain(&question),
+            Err(refusal) => {
+                let text = format!("{refusal}\n");
+                return respond(refusal.code(), "text/plain; charset=utf-8", text);
+            }
+        },
         _ => return respond(404, "text/plain; charset=utf-8", "there is no such page\n".into()),
     };
     let Page { code, content_type, text } = page;

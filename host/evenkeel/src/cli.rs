@@ -1,5 +1,6 @@
 //! The command line: a file a subcommand.
 
+mod agent;
 mod build;
 mod check;
 mod completions;
@@ -70,6 +71,7 @@ enum Command {
     Demo(demo::DemoArgs),
     Sandbox(sandbox::SandboxArgs),
     Run(run::RunArgs),
+    Agent(agent::AgentArgs),
     Test(test::TestArgs),
     Render(render::RenderArgs),
     Explain(explain::ExplainArgs),
@@ -120,6 +122,7 @@ impl Cli {
             Command::Demo(args) => demo::run(args),
             Command::Sandbox(args) => sandbox::run(args),
             Command::Run(args) => run::run(args),
+            Command::Agent(args) => agent::run(args),
             Command::Test(args) => test::run(args),
             Command::Render(args) => render::run(args),
             Command::Explain(args) => explain::run(args),

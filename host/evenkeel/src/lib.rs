@@ -1,5 +1,6 @@
 //! The Evenkeel host and its command line.
 
+pub mod agent;
 pub mod build;
 pub mod cli;
 pub mod output;

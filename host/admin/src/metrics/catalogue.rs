@@ -127,6 +127,14 @@ catalogue! {
         "How long ago the most silent watch heard anything, bookmarks included";
     API_REQUESTS = Counter "evenkeel_api_requests_total" ["verb", "code"]
         "Requests to the API server by what they are for: get, list, watch, create, apply, patch, delete";
+    PROVIDER_CALLS = Counter "evenkeel_provider_calls_total" ["provider", "call", "result"]
+        "Questions and operations that plugins gave to a provider: ok, trouble where the outside world could not be asked or would not, failed where the plugin asked for what cannot be";
+    PROVIDER_SECONDS = Histogram "evenkeel_provider_call_seconds" ["provider", "call"]
+        "How long a question or an operation took";
+    PROVIDER_REQUESTS = Counter "evenkeel_provider_requests_total" ["provider", "server", "method", "result"]
+        "Requests of a provider to the systems of its configuration: ok, or failed where no result came";
+    PROVIDER_WATCHED = Gauge "evenkeel_provider_watched" ["provider", "server"]
+        "Objects out there whose changes wake the passes that rest on them";
     EVENTS_DROPPED = Counter "evenkeel_events_dropped_total" []
         "Kubernetes Events not sent, because there were too many about one object";
     JOURNAL_RECORDS = Gauge "evenkeel_journal_records" []
@@ -211,6 +219,9 @@ mod tests {
             "trouble",
             "action",
             "kind",
+            "provider",
+            "call",
+            "server",
         ];
         let open: Vec<_> =
             ALL.iter().flat_map(|metric| metric.labels).filter(|label| !closed.contains(label)).collect();

@@ -86,6 +86,19 @@ pub(super) struct VerbLabels {
     pub(super) code: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ProviderCallLabels {
+    pub(super) provider: String,
+    pub(super) call: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ProviderResultLabels {
+    pub(super) provider: String,
+    pub(super) call: &'static str,
+    pub(super) result: &'static str,
+}
+
 impl ControllerLabel {
     pub(super) fn new(plugin: &str, controller: &str) -> Self {
         Self { controller: controller_label(plugin, controller) }

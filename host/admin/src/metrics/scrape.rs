@@ -6,6 +6,7 @@ use std::time::Duration;
 use evenkeel_cluster::{ClusterHealth, ClusterStats, WatchHealth, WatchState};
 use evenkeel_engine::Host;
 use evenkeel_engine::measures::Measures;
+use evenkeel_engine::provider::FarEnd;
 use evenkeel_engine::status::{ControllerStatus, HostStatus, PluginState, PluginStatus};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -37,6 +38,7 @@ impl Snapshot {
         snapshot.plugins(&status);
         snapshot.kinds(&host.cluster().stats());
         snapshot.watches(&host.cluster().health());
+        snapshot.far_ends(&host.providers().far_ends());
         let journal = status.journal;
         snapshot.one(names::JOURNAL_RECORDS, number(journal.records));
         snapshot.one(names::JOURNAL_BYTES, number(journal.bytes));
@@ -139,6 +141,24 @@ impl Snapshot {
         self.add(names::WATCH_ACTIVE, each(&|watches| Some(number(watches.active))));
         self.add(names::WATCH_STALLED, each(&|watches| Some(number(watches.stalled))));
         self.add(names::WATCH_LAST_EVENT, each(&|watches| watches.silent.map(|age| age.as_secs_f64())));
+    }
+}
+
+impl Snapshot {
+    fn far_ends(&mut self, far_ends: &[(&str, FarEnd)]) {
+        let label = |(provider, end): &(&str, FarEnd)| vec![(*provider).to_owned(), end.name.clone()];
+        let requests = far_ends.iter().flat_map(|one| {
+            one.1.requests.iter().flat_map(move |(method, count)| {
+                let of = |result: &str, value| {
+                    let mut labels = label(one);
+                    labels.extend([(*method).to_owned(), result.to_owned()]);
+                    (labels, whole(value))
+                };
+                [of("ok", count.calls.saturating_sub(count.failures)), of("failed", count.failures)]
+            })
+        });
+        self.add(names::PROVIDER_REQUESTS, requests);
+        self.add(names::PROVIDER_WATCHED, far_ends.iter().map(|one| (label(one), number(one.1.watched))));
     }
 }
 

@@ -6,15 +6,47 @@ use std::time::Duration;
 
 use evenkeel_admin::metrics::catalogue::{self, Kind};
 use evenkeel_admin::metrics::{Leads, Metrics};
+use evenkeel_core::contract::{ExternalQuery, Failure, FailureKind, Json, ObjectRef, Operation};
 use evenkeel_engine::clock::VirtualClock;
 use evenkeel_engine::plugin::PluginSettings;
+use evenkeel_engine::provider::{Caller, Count, FarEnd, Provider, ProviderFuture, Providers};
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_sandbox::Sandbox;
 
-use crate::plugin::{Copier, config_map, sandbox, settle};
+use crate::plugin::{Copier, config_map, config_maps, sandbox, settle};
 
 /// Objects have this in their names, and nothing else has.
 const MARK: &str = "zebra";
+
+/// A cloud with one VM, and a question that cannot be.
+struct Cloud;
+
+impl Provider for Cloud {
+    fn answer<'a>(&'a self, _: &'a Caller, query: &'a ExternalQuery) -> ProviderFuture<'a, Json> {
+        Box::pin(std::future::ready(match query.question.as_str() {
+            "vm" => Ok("here".into()),
+            "no-vm" => Ok("trouble".into()),
+            _ => Err(Failure::new(FailureKind::Invalid, "no such question")),
+        }))
+    }
+
+    fn perform<'a>(&'a self, _: &'a Caller, _: &'a Operation) -> ProviderFuture<'a, Option<Json>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
+    fn calls(&self) -> &'static [&'static str] {
+        &["vm", "no-vm"]
+    }
+
+    fn is_trouble(&self, answer: &str) -> bool {
+        answer == "trouble"
+    }
+
+    fn far_ends(&self) -> Vec<FarEnd> {
+        let requests = BTreeMap::from([("Login", Count { calls: 3, failures: 1 })]);
+        vec![FarEnd { name: "vc.example.test".into(), requests, watched: 5 }]
+    }
+}
 
 struct World {
     sandbox: Sandbox,
@@ -33,6 +65,9 @@ impl World {
             workers: 4,
             observer: Some(metrics.clone()),
             on_request: Some(metrics.on_request()),
+            providers: Providers::default()
+                .with("cloud", Arc::new(Cloud))
+                .observed_by(metrics.on_provider_call()),
             ..HostOptions::new(client)
         };
         let host = Host::start(options).expect("a host");
@@ -48,7 +83,19 @@ impl World {
             world.sandbox.put(config_map(&format!("{MARK}-{mode}"), mode)).expect("an object");
         }
         settle(&world.host).await;
+        for question in ["vm", "no-vm", "wrong", MARK] {
+            world.ask(question).await;
+        }
         world
+    }
+
+    /// Asks the cloud, as a plugin would.
+    async fn ask(&self, question: &str) {
+        let object = ObjectRef::new(config_maps(), Some("a"), MARK);
+        let caller = Caller { plugin: "demo".into(), object, uid: None };
+        let query =
+            ExternalQuery { provider: "cloud".into(), question: question.into(), arguments: "{}".into() };
+        let _ = self.host.providers().answer(&caller, &query).await;
     }
 
     fn series(&self) -> Series {
@@ -113,6 +160,24 @@ async fn every_metric_of_the_catalogue_is_exported_with_its_labels() {
             assert_eq!(series.labels(&name), BTreeSet::from([wanted.clone()]), "{name}");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_goes_to_providers_is_counted_by_names_that_they_know() {
+    let series = World::worked().await.series();
+    for (labels, count) in [
+        ("{provider=\"cloud\",call=\"vm\",result=\"ok\"}", 1.0),
+        ("{provider=\"cloud\",call=\"no-vm\",result=\"trouble\"}", 1.0),
+        ("{provider=\"cloud\",call=\"other\",result=\"failed\"}", 2.0),
+    ] {
+        assert_eq!(series.value(&format!("evenkeel_provider_calls_total{labels}")), count, "{labels}");
+    }
+    let server = "provider=\"cloud\",server=\"vc.example.test\"";
+    let requests = |result: &str| {
+        format!("evenkeel_provider_requests_total{{{server},method=\"Login\",result=\"{result}\"}}")
+    };
+    assert_eq!((series.value(&requests("ok")), series.value(&requests("failed"))), (2.0, 1.0));
+    assert_eq!(series.value(&format!("evenkeel_provider_watched{{{server}}}")), 5.0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,6 +95,7 @@ impl World {
             namespace: "evenkeel-system",
             host: "evenkeel",
             installs: false,
+            only: None,
         };
         for document in roles(&accounts, &needed) {
             self.apply(&document).await;

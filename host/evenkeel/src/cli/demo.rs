@@ -1,7 +1,11 @@
 //! `evenkeel demo`.
 
+mod far_end;
+mod kite;
+mod machine_class;
 mod narrate;
-mod story;
+mod stage;
+mod vsphere_machine;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,29 +13,40 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use evenkeel_core::guest::Guest;
-use evenkeel_engine::plugin::PluginSettings;
+use evenkeel_engine::directory::parse_settings;
+use evenkeel_engine::{Host, HostOptions};
+use serde_json::json;
 
-use self::story::Stage;
+use self::far_end::FarEnd;
+use self::stage::Stage;
 use super::plugin::BuildFlags;
 use super::serving::{self, DataArgs, Server};
 use super::{Exit, plugin};
 use crate::output::{self, Paint};
 
-/// See Kite at work on an embedded Kubernetes
+/// See a plugin at work on an embedded Kubernetes
 ///
-/// Builds Kite's plugin, starts an embedded Kubernetes with stand-ins for KubeVirt and CDI, and brings a user and a virtual
-/// machine to life. It stays up for you to try kubectl on it, unless `--once` is given.
+/// Builds the plugin of a family, starts an embedded Kubernetes with stand-ins for whatever else it needs, and brings a machine
+/// to life. It stays up for you to try kubectl on it, unless `--once` is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   evenkeel demo
   evenkeel demo --once
+  evenkeel demo vsphere-machine
+  evenkeel demo machine-class --vcsim --once
   KUBECONFIG=.evenkeel/kubeconfig kubectl get kiteusers,kitevirtualmachines --all-namespaces")]
 pub struct DemoArgs {
+    /// Whose story.
+    #[arg(value_enum, default_value_t)]
+    family: Family,
     /// Go through the whole life of the machine and end; exit code 1 unless every expected state was reached.
     #[arg(long)]
     once: bool,
-    /// Kite's component or crate; the checkout's own where absent.
+    /// Machines become VMs of vcsim, the simulator of vCenter's own Go library: it is built once, which needs Go.
+    #[arg(long)]
+    vcsim: bool,
+    /// The family's component or crate; the checkout's own where absent.
     #[arg(long, value_name = "PATH")]
     plugin: Option<PathBuf>,
     /// A folder of plugins to follow besides.
@@ -49,33 +64,114 @@ pub struct DemoArgs {
     data: DataArgs,
 }
 
+/// Whose story is told. Another one is a variant, a file beside the others, and a line in each function below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+enum Family {
+    /// Users and virtual machines on KubeVirt.
+    #[default]
+    Kite,
+    /// Cluster API's machine, as a VM of a simulated vCenter or of vcsim.
+    VsphereMachine,
+    /// Gardener's machine class, on a simulated cloud or on vcsim.
+    MachineClass,
+}
+
+impl Family {
+    /// What it is called, and the folder of its plugin below `plugins`.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Kite => ("Kite", "kite"),
+            Self::VsphereMachine => ("The vSphere machine", "capv-machine"),
+            Self::MachineClass => ("The machine class", "machine-class"),
+        }
+    }
+
+    /// Stand-ins for systems whose kinds it uses.
+    fn stand_ins(self) -> Vec<String> {
+        match self {
+            Self::Kite => vec!["kubevirt".to_owned(), "cdi".to_owned()],
+            Self::VsphereMachine | Self::MachineClass => Vec::new(),
+        }
+    }
+
+    /// What the operator says about its plugin.
+    fn settings(self) -> &'static str {
+        match self {
+            Self::Kite => "",
+            Self::VsphereMachine => vsphere_machine::SETTINGS,
+            Self::MachineClass => machine_class::SETTINGS,
+        }
+    }
+
+    /// What to try afterwards.
+    fn tries(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Kite => kite::TRIES,
+            Self::VsphereMachine => vsphere_machine::TRIES,
+            Self::MachineClass => machine_class::TRIES,
+        }
+    }
+
+    /// Its far end, and the sentence that says so.
+    fn far_end(self, vcsim: bool) -> anyhow::Result<(FarEnd, &'static str)> {
+        Ok(match (self, vcsim) {
+            (Self::Kite, true) => bail!("Kite's machines are KubeVirt's: --vcsim is for the other families"),
+            (Self::Kite, false) => (FarEnd::None, "stand-ins for KubeVirt and CDI"),
+            (Self::VsphereMachine | Self::MachineClass, true) => (FarEnd::vcsim()?, "a vcsim"),
+            (Self::VsphereMachine, false) => (FarEnd::simulated()?, "a simulated vCenter"),
+            (Self::MachineClass, false) => (FarEnd::None, "a simulated cloud"),
+        })
+    }
+
+    /// A machine comes to life.
+    async fn birth(self, stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()> {
+        match self {
+            Self::Kite => kite::birth(stage).await,
+            Self::VsphereMachine => vsphere_machine::birth(stage, far_end).await,
+            Self::MachineClass => machine_class::birth(stage, far_end).await,
+        }
+    }
+
+    /// It is meddled with, and goes.
+    async fn life_and_death(
+        self,
+        stage: &mut Stage<'_>,
+        far_end: &FarEnd,
+        host: &Host,
+    ) -> anyhow::Result<()> {
+        match self {
+            Self::Kite => kite::life_and_death(stage).await,
+            Self::VsphereMachine => vsphere_machine::life_and_death(stage, far_end, host).await,
+            Self::MachineClass => machine_class::life_and_death(stage).await,
+        }
+    }
+}
+
 pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
-    let kite = match &args.plugin {
+    let (title, folder) = args.family.names();
+    let path = match &args.plugin {
         Some(path) => path.clone(),
-        None => checkout()?.join("plugins/kite"),
+        None => checkout()?.join("plugins").join(folder),
     };
     let runtime = Arc::new(plugin::runtime()?);
     plugin::block_on(async {
-        let guest: Arc<dyn Guest> = plugin::load(&runtime, &kite, &args.build).await?;
-        let server =
-            Server::start(&args.data.data_dir, args.port, &["kubevirt".to_owned(), "cdi".to_owned()]).await?;
-        let host = serving::start_host(server.client(), args.data.journal(), true)?;
+        let (far_end, beside) = args.family.far_end(args.vcsim)?;
+        let guest: Arc<dyn Guest> = plugin::load(&runtime, &path, &args.build).await?;
+        let server = Server::start(&args.data.data_dir, args.port, &args.family.stand_ins(), None).await?;
+        let host = start_host(&args, &server, &far_end)?;
+        server.write_kubeconfig()?;
         let narrator = tokio::spawn(narrate::follow(host.subscribe(), output::colour_stdout()));
-        println!("{}", heading("An embedded Kubernetes listens, with stand-ins for KubeVirt and CDI"));
+        println!("{}", heading(&format!("An embedded Kubernetes listens, with {beside}")));
         println!("  export KUBECONFIG={}", server.kubeconfig.display());
         let digest = guest.digest().to_owned();
-        host.load(guest, PluginSettings::default()).await?;
-        println!("{}", heading(&format!("Kite runs as a component, {}", short(&digest))));
+        host.load(guest, parse_settings(args.family.settings())?).await?;
+        println!("{}", heading(&format!("{title} runs as a component, {}", short(&digest))));
         let _directory = match &args.plugins {
             Some(folder) => Some(serving::follow(&host, &runtime, folder, None).await?),
             None => None,
         };
         let mut stage = Stage::new(&server.sandbox, Duration::from_secs(args.timeout));
-        let lived = stage.birth().await;
-        let outcome = match lived {
-            Ok(()) if args.once => stage.life_and_death().await,
-            other => other,
-        };
+        let outcome = tell(&args, &mut stage, &far_end, &host).await;
         if let Err(error) = outcome {
             narrator.abort();
             serving::stop(&host).await;
@@ -85,7 +181,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
         if args.once {
             println!("{}", heading(&format!("Every expected state was reached ({})", stage.reached())));
         } else {
-            invite(&server);
+            invite(&server, args.family.tries());
             serving::interrupted().await?;
         }
         serving::stop(&host).await;
@@ -94,11 +190,31 @@ pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// The checkout that this program was built in: it has Kite's source.
+fn start_host(args: &DemoArgs, server: &Server, far_end: &FarEnd) -> anyhow::Result<Host> {
+    let drivers = match args.family {
+        Family::MachineClass => machine_class::drivers(far_end),
+        Family::Kite | Family::VsphereMachine => json!({}),
+    };
+    Ok(Host::start(HostOptions {
+        providers: far_end.providers(&drivers)?,
+        journal: args.data.journal(),
+        install_crds: true,
+        ..HostOptions::new(server.client())
+    })?)
+}
+
+async fn tell(args: &DemoArgs, stage: &mut Stage<'_>, far_end: &FarEnd, host: &Host) -> anyhow::Result<()> {
+    args.family.birth(stage, far_end).await?;
+    if args.once { args.family.life_and_death(stage, far_end, host).await } else { Ok(()) }
+}
+
+/// The checkout that this program was built in: it has the plugins' sources.
 fn checkout() -> anyhow::Result<&'static Path> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the checkout has a root")?;
     if !root.join("plugins/kite/Cargo.toml").is_file() {
-        bail!("the checkout that this program was built in is gone: name Kite's component with --plugin");
+        bail!(
+            "the checkout that this program was built in is gone: name the family's component with --plugin"
+        );
     }
     Ok(root)
 }
@@ -112,20 +228,10 @@ fn short(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
 }
 
-fn invite(server: &Server) {
+fn invite(server: &Server, tries: &[(&str, &str)]) {
     println!("{}", heading("Your turn; each decision is shown as it is made"));
     println!("  export KUBECONFIG={}", server.kubeconfig.display());
-    for (command, what) in [
-        ("kubectl get kiteusers,kitevirtualmachines -A", "the two of them"),
-        ("kubectl -n tenant-ann get all,secrets,ingresses,datavolumes", "what Kite made of them"),
-        ("kubectl -n tenant-ann delete service vps-web-web", "it comes back"),
-        (
-            "kubectl -n tenant-ann patch ktvm web --type merge -p '{\"spec\":{\"powerState\":\"Off\"}}'",
-            "it stops",
-        ),
-        ("kubectl -n tenant-ann delete ktvm web", "clean deletion"),
-        ("evenkeel explain KiteVirtualMachine web -n tenant-ann", "why it did that"),
-    ] {
+    for (command, what) in tries {
         println!(
             "  {command:<86} {}",
             output::paint(&format!("# {what}"), Paint::Dim, output::colour_stdout())

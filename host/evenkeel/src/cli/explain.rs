@@ -1,10 +1,15 @@
 //! `evenkeel explain`.
 
+mod running;
+
+use std::collections::VecDeque;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use anyhow::bail;
-use evenkeel_core::contract::{Action, Answer, Json, ObjectRef, Observation, Query};
-use evenkeel_core::record::{CallReply, DeedOutcome, DeedRecord, End, PassRecord};
+use evenkeel_admin::pages::Explanation;
+use evenkeel_core::contract::{Action, Answer, Json, Observation, Query};
+use evenkeel_core::record::{CallReply, DeedOutcome, DeedRecord, End, PassRecord, Subject};
 use evenkeel_core::target::verb;
 use evenkeel_engine::journal;
 
@@ -12,15 +17,21 @@ use super::Exit;
 use super::serving::DataArgs;
 use crate::output::{self, Format, Paint, paint};
 
+/// Of what goes to providers and comes from them so much is shown: a task's outcome whole, a VM by its name and power.
+const GIST_CHARS_MAX: usize = 240;
+
 /// Answer why something was done, why not, and what is waited for
 ///
-/// Reads the journal of a host, running or not: every pass about the object, and every pass that wrote to it.
+/// Reads the journal of a host, running or not: every pass about the object, and every pass that wrote to it. With
+/// `--host` it asks a running one for what it has in memory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   evenkeel explain KiteUser ann
   evenkeel explain KiteVirtualMachine web -n tenant-ann --last 3
-  evenkeel explain Service vps-web-web -n tenant-ann --output json")]
+  evenkeel explain Service vps-web-web -n tenant-ann --output json
+  kubectl -n evenkeel-system port-forward deployment/evenkeel 8080 &
+  evenkeel explain KiteUser ann --host 127.0.0.1:8080")]
 pub struct ExplainArgs {
     /// The kind, as in `KiteUser`; upper and lower case do not matter.
     kind: String,
@@ -29,6 +40,9 @@ pub struct ExplainArgs {
     /// The object's namespace; any where absent.
     #[arg(long, short)]
     namespace: Option<String>,
+    /// Ask the host that serves metrics or probes there, on loopback; `kubectl port-forward` leads to one in a cluster.
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
     /// Show only so many of the latest passes.
     #[arg(long, value_name = "N", default_value_t = 10)]
     last: usize,
@@ -40,17 +54,43 @@ pub struct ExplainArgs {
 }
 
 pub fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
-    let folder = args.data.data_dir.join("journal");
+    let subject =
+        Subject { kind: args.kind.clone(), namespace: args.namespace.clone(), name: args.name.clone() };
+    let Explanation { records, of } = match &args.host {
+        Some(address) => running::ask(address, &subject, args.last)?,
+        None => from_files(&args.data, &subject, args.last)?,
+    };
+    if records.is_empty() {
+        if args.output == Format::Json {
+            output::json(&records)?;
+        }
+        eprintln!("No pass about {} {} is in the journal.", args.kind, args.name);
+        return Ok(Exit::Found);
+    }
+    match args.output {
+        Format::Json => output::json(&records)?,
+        Format::Text => print!("{}", text(&records, of, output::colour_stdout())),
+    }
+    Ok(Exit::Fine)
+}
+
+/// What a journal on disk holds, whether or not its host runs.
+fn from_files(data: &DataArgs, subject: &Subject, last: usize) -> anyhow::Result<Explanation> {
+    let folder = data.data_dir.join("journal");
     if !folder.is_dir() {
         bail!(
-            "there is no journal in {}: name the data directory of the host with --data-dir",
+            "there is no journal in {}: name the data directory of the host with --data-dir, or a running host with --host",
             folder.display()
         );
     }
-    let mut about = Vec::new();
+    let (mut records, mut of) = (VecDeque::new(), 0);
     let skipped = journal::read(&folder, |record| {
-        if concerns(&record, &args) {
-            about.push(record);
+        if subject.concerns(&record) {
+            of += 1;
+            records.push_back(Arc::new(record));
+            if records.len() > last {
+                records.pop_front();
+            }
         }
     })?;
     if skipped.lines > 0 {
@@ -59,35 +99,10 @@ pub fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
             skipped.lines
         );
     }
-    let shown = &about[about.len().saturating_sub(args.last)..];
-    if shown.is_empty() {
-        eprintln!("No pass about {} {} is in the journal.", args.kind, args.name);
-        return Ok(Exit::Found);
-    }
-    match args.output {
-        Format::Json => output::json(&shown)?,
-        Format::Text => print!("{}", text(shown, about.len(), output::colour_stdout())),
-    }
-    Ok(Exit::Fine)
+    Ok(Explanation { records: records.into(), of })
 }
 
-/// Whether a record is about the object, or wrote to it.
-fn concerns(record: &PassRecord, args: &ExplainArgs) -> bool {
-    let is = |object: &ObjectRef| {
-        object.gvk.kind.eq_ignore_ascii_case(&args.kind)
-            && *object.name == *args.name
-            && args
-                .namespace
-                .as_deref()
-                .is_none_or(|namespace| object.namespace.as_deref() == Some(namespace))
-    };
-    is(&record.key)
-        || record.deeds.iter().any(|deed| {
-            !matches!(deed.outcome, DeedOutcome::Skipped { .. }) && deed.object.as_ref().is_some_and(is)
-        })
-}
-
-fn text(records: &[PassRecord], of: usize, colour: bool) -> String {
+fn text(records: &[Arc<PassRecord>], of: usize, colour: bool) -> String {
     let mut text = String::new();
     if records.len() < of {
         let _ = writeln!(text, "The latest {} of {of} passes; --last shows more.\n", records.len());
@@ -142,12 +157,16 @@ fn deed(deed: &DeedRecord, colour: bool) -> String {
     let about = deed.object.as_ref().map_or_else(String::new, ToString::to_string);
     let what = match &deed.action {
         Action::Publish(event) => format!("event {} about {about}: {}", event.reason, event.message),
-        Action::External(operation) => format!("{} by {}", operation.operation, operation.provider),
+        Action::External(operation) => {
+            let told = gist(&operation.arguments);
+            format!("{} by {} {told} (key {})", operation.operation, operation.provider, operation.key)
+        }
         action => format!("{} {about}", verb(action)),
     };
+    let said = deed.said.as_ref().map(|said| format!(": {}", gist(said))).unwrap_or_default();
     let why = if deed.repair { " (repaired drift, without a call of the plugin)" } else { "" };
     match &deed.outcome {
-        DeedOutcome::Done => paint(&format!("did {what}{why}"), Paint::Good, colour),
+        DeedOutcome::Done => paint(&format!("did {what}{said}{why}"), Paint::Good, colour),
         DeedOutcome::Skipped { reason } => {
             let reason = match reason {
                 evenkeel_core::admit::SkipReason::AlreadySo => "it is so already",
@@ -179,7 +198,9 @@ fn seen(observation: &Observation) -> String {
             question
         }
         Query::Clock => "the time".to_owned(),
-        Query::External(query) => format!("{} of {}", query.question, query.provider),
+        Query::External(query) => {
+            format!("{} of {} {}", query.question, query.provider, gist(&query.arguments))
+        }
     };
     let answer = match &observation.answer {
         Answer::Object(Some(object)) => match generation(object) {
@@ -190,10 +211,18 @@ fn seen(observation: &Observation) -> String {
         Answer::Objects(objects) => format!("{} objects", objects.len()),
         Answer::Unserved => "not served by the API server".to_owned(),
         Answer::Time(time) => time.clone(),
-        Answer::External(Ok(_)) => "answered".to_owned(),
+        Answer::External(Ok(answer)) => gist(answer),
         Answer::External(Err(failure)) => failure.message.clone(),
     };
     format!("{question}: {answer}")
+}
+
+/// The beginning of what was said to a provider or by it; `--output json` has all of it.
+fn gist(json: &Json) -> String {
+    match json.char_indices().nth(GIST_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &json[..end]),
+        None => json.to_string(),
+    }
 }
 
 fn generation(object: &Json) -> Option<i64> {

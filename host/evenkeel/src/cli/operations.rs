@@ -10,9 +10,11 @@ use evenkeel_admin::leader::Leadership;
 use evenkeel_admin::metrics::Metrics;
 use evenkeel_admin::pages::Pages;
 use evenkeel_admin::server::{self, Serves, Serving};
+use evenkeel_admin::traces::{self, Endpoint, Exporting, Service};
 use evenkeel_cluster::election::{Election, ElectionOptions};
 use evenkeel_core::lease::Timings;
 use evenkeel_engine::clock::{Clock as _, SystemClock};
+use evenkeel_engine::provider::Providers;
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_runtime::Runtime;
 
@@ -27,6 +29,9 @@ pub struct AdminArgs {
     /// Serve `/livez` and `/readyz` there; they name the watch that stands still and the plugin that is held.
     #[arg(long, value_name = "ADDRESS", default_value = "0", help_heading = "Operations")]
     health_probe_bind_address: BindAddress,
+    /// Send a span for each pass to the OpenTelemetry collector there (OTLP over HTTP), as in `http://localhost:4318`.
+    #[arg(long, value_name = "URL", env = "OTEL_EXPORTER_OTLP_ENDPOINT", help_heading = "Operations")]
+    otlp_endpoint: Option<Endpoint>,
 }
 
 /// How several hosts share one task.
@@ -57,6 +62,7 @@ pub struct Operated {
     pages: Arc<Pages>,
     leadership: Option<Leadership>,
     _servers: Vec<Serving>,
+    _traces: Option<Exporting>,
 }
 
 impl Operations {
@@ -93,6 +99,11 @@ impl Operations {
         Ok(self)
     }
 
+    /// The same providers, with what goes to them counted.
+    pub fn counted(&self, providers: Providers) -> Providers {
+        providers.observed_by(self.metrics.on_provider_call())
+    }
+
     /// What a host has to be started with.
     pub fn options(&self, client: kube::Client) -> HostOptions {
         HostOptions {
@@ -107,11 +118,15 @@ impl Operations {
     /// Serves its pages, and has it follow the election. `awaits_files` says that it has a folder of plugins.
     pub async fn serve(self, host: Host, args: &AdminArgs, awaits_files: bool) -> anyhow::Result<Operated> {
         let Self { metrics, election, instance: _ } = self;
+        let traces = args.otlp_endpoint.clone().map(|endpoint| {
+            let service = Service { version: env!("CARGO_PKG_VERSION").to_owned(), instance: machine() };
+            traces::export(host.journal().subscribe(), endpoint, service, chance())
+        });
         let standing = election.as_ref().map(|(lease, election)| (lease.clone(), election.standing()));
         let pages = Pages::new(host.clone(), Arc::clone(&metrics), awaits_files, standing);
         let servers = serve(args, &pages).await?;
         let leadership = election.map(|(_, election)| Leadership::follow(host.clone(), election));
-        Ok(Operated { host, metrics, pages, leadership, _servers: servers })
+        Ok(Operated { host, metrics, pages, leadership, _servers: servers, _traces: traces })
     }
 }
 
@@ -128,12 +143,14 @@ impl Operated {
         Ok(directory)
     }
 
-    /// Lets passes under way finish, hands the Lease over, and stops.
-    pub async fn stop(self) {
-        match self.leadership {
-            Some(leadership) => serving::warn_unless(leadership.shut_down(&self.host, GRACE).await),
-            None => serving::stop(&self.host).await,
-        }
+    /// Lets passes under way finish, hands the Lease over, and stops. Says whether all of them finished in time.
+    pub async fn stop(self) -> bool {
+        let finished = match self.leadership {
+            Some(leadership) => leadership.shut_down(&self.host, GRACE).await,
+            None => self.host.shutdown(GRACE).await,
+        };
+        serving::warn_unless(finished);
+        finished
     }
 }
 

@@ -28,7 +28,8 @@ Examples:
   evenkeel run --plugins plugins
   evenkeel run --plugins plugins --context staging --install-crds
   evenkeel run --plugins plugins --providers providers.yaml
-  evenkeel run --plugins plugins --leader-elect --metrics-bind-address :8080 --health-probe-bind-address :8081")]
+  evenkeel run --plugins plugins --leader-elect \\
+    --metrics-bind-address :8080 --health-probe-bind-address :8081")]
 pub struct RunArgs {
     /// Folder of plugins (`*.wasm`, each with an optional `.yaml` of settings).
     #[arg(long, value_name = "DIR")]
@@ -66,7 +67,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
             client.clone(),
             &config.default_namespace,
         )?;
-        let providers = args.providers.make(&client)?;
+        let providers = operations.counted(args.providers.make(&client)?);
         let host = Host::start(HostOptions {
             providers,
             journal: args.data.journal(),
@@ -84,8 +85,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
         eprintln!("Running plugins of {} against {}", args.plugins.display(), config.cluster_url);
         show_files(&directory.files());
         serving::interrupted().await?;
-        operated.stop().await;
-        Ok(Exit::Fine)
+        Ok(if operated.stop().await { Exit::Fine } else { Exit::Found })
     })
 }
 

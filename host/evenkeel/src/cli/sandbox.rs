@@ -6,6 +6,7 @@ use std::sync::Arc;
 use evenkeel_engine::{Host, HostOptions};
 
 use super::operations::{AdminArgs, Operations};
+use super::providers::ProvidersArgs;
 use super::serving::{self, DataArgs, Server};
 use super::{Exit, plugin};
 use crate::output::{self, Format};
@@ -18,6 +19,7 @@ use crate::output::{self, Format};
 Examples:
   evenkeel sandbox
   evenkeel sandbox --plugins target/plugins --stand-ins kubevirt,cdi
+  evenkeel sandbox --keep cluster.data
   KUBECONFIG=.evenkeel/kubeconfig kubectl get namespaces")]
 pub struct SandboxArgs {
     /// Folder of plugins (`*.wasm`, each with an optional `.yaml` of settings); changes are followed.
@@ -29,9 +31,14 @@ pub struct SandboxArgs {
     /// Stand-ins for systems that are not Kubernetes: their kinds are served, and they act.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     stand_ins: Vec<String>,
+    /// Keep what is in it in this file: a later start finds it again, also after a crash.
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
     /// The form of the first lines.
     #[arg(long, short, value_enum, default_value_t)]
     output: Format,
+    #[command(flatten)]
+    providers: ProvidersArgs,
     #[command(flatten)]
     data: DataArgs,
     #[command(flatten)]
@@ -41,14 +48,18 @@ pub struct SandboxArgs {
 pub fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
     let runtime = Arc::new(plugin::runtime()?);
     plugin::block_on(async {
-        let server = Server::start(&args.data.data_dir, args.port, &args.stand_ins).await?;
+        let server =
+            Server::start(&args.data.data_dir, args.port, &args.stand_ins, args.keep.as_deref()).await?;
         let url = format!("https://{}", server.listening.address).parse()?;
         let operations = Operations::alone(&url);
+        let providers = operations.counted(args.providers.make(&server.client())?);
         let host = Host::start(HostOptions {
+            providers,
             journal: args.data.journal(),
             install_crds: true,
             ..operations.options(server.client())
         })?;
+        server.write_kubeconfig()?;
         let operated = operations.serve(host, &args.admin, args.plugins.is_some()).await?;
         let directory = match &args.plugins {
             Some(folder) => Some(operated.follow(&runtime, folder).await?),

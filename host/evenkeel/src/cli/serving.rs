@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::Context;
 use evenkeel_admin::metrics::Metrics;
 use evenkeel_core::guest::Guest;
+use evenkeel_engine::Host;
 use evenkeel_engine::directory::{Directory, Loader, LoaderError};
 use evenkeel_engine::journal::{FileOptions, JournalOptions};
-use evenkeel_engine::{Host, HostOptions};
 use evenkeel_runtime::Runtime;
 use evenkeel_sandbox::standins::{self, Running, Stages};
 use evenkeel_sandbox::{ListenOptions, Listening, Sandbox, SandboxOptions};
@@ -42,17 +42,28 @@ pub struct Server {
     pub sandbox: Sandbox,
     /// The listener; it ends with this.
     pub listening: Listening,
-    /// The kubeconfig for it.
+    /// Where the kubeconfig for it is, once it is written.
     pub kubeconfig: PathBuf,
     _stages: Option<Running>,
 }
 
 impl Server {
     /// Starts one on loopback, with the kinds of these stand-ins, which act by themselves.
-    pub async fn start(data_dir: &Path, port: u16, stand_ins: &[String]) -> anyhow::Result<Self> {
+    ///
+    /// With `keep`, what is in it is kept in that file, and what an earlier one left there is there again.
+    pub async fn start(
+        data_dir: &Path,
+        port: u16,
+        stand_ins: &[String],
+        keep: Option<&Path>,
+    ) -> anyhow::Result<Self> {
         let options = SandboxOptions::default();
         let clock = Arc::clone(&options.clock);
-        let sandbox = Sandbox::new(options);
+        let sandbox = match keep {
+            Some(file) => Sandbox::open(options, file)
+                .with_context(|| format!("cannot keep the sandbox in {}", file.display()))?,
+            None => Sandbox::new(options),
+        };
         for name in stand_ins {
             let crds = standins::crds(name)
                 .with_context(|| format!("no stand-in is called {name:?}; there are kubevirt and cdi"))?;
@@ -63,22 +74,23 @@ impl Server {
         let stages =
             (!stand_ins.is_empty()).then(|| standins::start(sandbox.service(), Stages::builtin(), clock));
         let listening = sandbox.serve(ListenOptions { port }).await?;
-        std::fs::create_dir_all(data_dir).with_context(|| format!("cannot make {}", data_dir.display()))?;
         let kubeconfig = data_dir.join("kubeconfig");
-        listening.write_kubeconfig(&kubeconfig)?;
-        let kubeconfig = kubeconfig.canonicalize().unwrap_or(kubeconfig);
+        let kubeconfig = std::path::absolute(&kubeconfig).unwrap_or(kubeconfig);
         Ok(Self { sandbox, listening, kubeconfig, _stages: stages })
+    }
+
+    /// Writes the kubeconfig. Only once a host holds the data directory: until then the one in it may be another's.
+    pub fn write_kubeconfig(&self) -> anyhow::Result<()> {
+        if let Some(folder) = self.kubeconfig.parent() {
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        Ok(self.listening.write_kubeconfig(&self.kubeconfig)?)
     }
 
     /// The way to it in process.
     pub fn client(&self) -> kube::Client {
         kube::Client::new(self.sandbox.service(), "default")
     }
-}
-
-/// Starts a host on an API server.
-pub fn start_host(client: kube::Client, journal: JournalOptions, install_crds: bool) -> anyhow::Result<Host> {
-    Ok(Host::start(HostOptions { journal, install_crds, ..HostOptions::new(client) })?)
 }
 
 /// Loads the plugins of a folder and follows its changes.

@@ -1,0 +1,97 @@
+//! What becomes of the device, told to whoever started the agent.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_providers::device::linux::LinuxDevice;
+use kube::Api;
+use kube::api::DynamicObject;
+use serde_json::Value;
+use tokio::sync::watch;
+
+/// Between two looks at the status.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// How an update ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It is in effect.
+    Updated {
+        /// The version.
+        version: String,
+    },
+    /// It has failed, and what was before is in effect again.
+    Failed {
+        /// Why, in a sentence.
+        message: String,
+    },
+}
+
+/// Hands each status on, and prints each change of the update's condition; with a version that is waited for, returns once it is in effect or failed.
+pub(super) async fn follow(
+    devices: &Api<DynamicObject>,
+    name: &str,
+    device: &Arc<LinuxDevice>,
+    published: &watch::Sender<Value>,
+    wanted: Option<String>,
+) -> anyhow::Result<Settled> {
+    let mut before = String::new();
+    loop {
+        if let Some(object) = devices.get_opt(name).await? {
+            let status = object.data.get("status").cloned().unwrap_or_default();
+            let condition = updating(&status);
+            published.send_if_modified(|before| {
+                let changed = *before != status;
+                if changed {
+                    before.clone_from(&status);
+                }
+                changed
+            });
+            let line = line(&status, &condition);
+            if line != before && !condition.is_null() {
+                eprintln!("{line}");
+                before = line;
+            }
+            if let Some(wanted) = &wanted
+                && let Some(settled) = settled(&status, &condition, device, wanted)
+            {
+                return Ok(settled);
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn updating(status: &Value) -> Value {
+    let conditions = status.get("conditions").and_then(Value::as_array);
+    let found = conditions.into_iter().flatten().find(|one| one["type"] == "Updating");
+    found.cloned().unwrap_or_default()
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn line(status: &Value, condition: &Value) -> String {
+    let (version, reason) = (text(status, "/config/renderedVersion"), text(condition, "/reason"));
+    let message = text(condition, "/message");
+    let tail = if message.is_empty() { String::new() } else { format!(": {message}") };
+    format!("version {version} {reason}{tail}")
+}
+
+fn settled(status: &Value, condition: &Value, device: &LinuxDevice, wanted: &str) -> Option<Settled> {
+    if text(condition, "/status") != "False" {
+        return None;
+    }
+    let versions = device.versions();
+    let failed = versions.failed.iter().any(|(version, _)| version == wanted);
+    match text(condition, "/reason") {
+        "Updated" if versions.current.0 == wanted && text(status, "/config/renderedVersion") == wanted => {
+            Some(Settled::Updated { version: wanted.to_owned() })
+        }
+        "Error" if failed && !device.updates() => {
+            Some(Settled::Failed { message: text(condition, "/message").to_owned() })
+        }
+        _ => None,
+    }
+}
