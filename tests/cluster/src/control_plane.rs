@@ -67,9 +67,10 @@ impl Default for PlaneOptions {
 #[derive(Debug)]
 pub struct ControlPlane {
     address: SocketAddr,
+    etcd: SocketAddr,
     tokens: Vec<(String, String)>,
-    // In the order in which they end: controllers first.
-    processes: Vec<Process>,
+    // By name, in the order in which they end: controllers first.
+    processes: Vec<(String, Process)>,
     folder: TempDir,
 }
 
@@ -86,11 +87,12 @@ impl ControlPlane {
         let [api, etcd, peers] = free_ports()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, api));
         let tokens = tokens(options)?;
-        let mut plane = ControlPlane { address, tokens, processes: Vec::new(), folder };
+        let etcd_address = SocketAddr::from((Ipv4Addr::LOCALHOST, etcd));
+        let mut plane = ControlPlane { address, etcd: etcd_address, tokens, processes: Vec::new(), folder };
         plane.write_secrets(options)?;
         plane.run(parts, "etcd", etcd_flags(plane.path(), etcd, peers), options.limit)?;
         plane.run(parts, "kube-apiserver", plane.apiserver_flags(etcd, options), options.limit)?;
-        plane.wait_until_ready().await?;
+        plane.ready().await?;
         plane.write_kubeconfigs()?;
         plane.start_controllers(parts, options)?;
         Ok(plane)
@@ -112,6 +114,11 @@ impl ControlPlane {
     /// Where the API server listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where etcd listens, without TLS.
+    pub fn etcd(&self) -> SocketAddr {
+        self.etcd
     }
 
     /// Its folder: kubeconfigs, logs, data.
@@ -138,7 +145,17 @@ impl ControlPlane {
 
     /// The process groups, for a person who wants to end them by hand.
     pub fn process_ids(&self) -> Vec<u32> {
-        self.processes.iter().map(Process::id).collect()
+        self.processes.iter().map(|(_, process)| process.id()).collect()
+    }
+
+    /// One of its programs, such as `etcd` or `kube-apiserver`, for a test that makes it fail. [`ControlPlane::ready`] tells
+    /// when it is well again.
+    ///
+    /// # Errors
+    /// Where no program of that name runs.
+    pub fn part(&mut self, name: &str) -> anyhow::Result<&mut Process> {
+        let found = self.processes.iter_mut().find(|(has, _)| has == name);
+        found.map(|(_, process)| process).with_context(|| format!("no {name} was started"))
     }
 
     fn ca(&self) -> PathBuf {
@@ -147,7 +164,8 @@ impl ControlPlane {
 
     fn run(&mut self, parts: &Parts, name: &str, flags: Vec<String>, limit: Duration) -> anyhow::Result<()> {
         let log = self.path().join(format!("{name}.log"));
-        self.processes.insert(0, Process::start(&parts.program(name), &flags, &log, limit)?);
+        let process = Process::start(&parts.program(name), &flags, &log, limit)?;
+        self.processes.insert(0, (name.to_owned(), process));
         Ok(())
     }
 
@@ -207,10 +225,15 @@ impl ControlPlane {
         ]
     }
 
-    async fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+    /// Waits until the API server is ready.
+    ///
+    /// # Errors
+    /// Where a program has ended, or it takes too long; the end of its log is in the message.
+    pub async fn ready(&mut self) -> anyhow::Result<()> {
         let ready = tokio::time::timeout(START_MAX, async {
             loop {
-                let ended = self.processes.iter_mut().find_map(|one| (!one.runs()).then(|| one.last_words()));
+                let ended =
+                    self.processes.iter_mut().find_map(|(_, one)| (!one.runs()).then(|| one.last_words()));
                 if let Some(words) = ended {
                     return Err(words);
                 }
@@ -227,7 +250,7 @@ impl ControlPlane {
             Ok(Ok(())) => Ok(()),
             Ok(Err(words)) => bail!("a part of the control plane ended at once:\n{words}"),
             Err(_) => {
-                let words: Vec<_> = self.processes.iter().map(Process::last_words).collect();
+                let words: Vec<_> = self.processes.iter().map(|(_, one)| one.last_words()).collect();
                 bail!("the control plane is not ready after {START_MAX:?}:\n{}", words.join("\n"))
             }
         }

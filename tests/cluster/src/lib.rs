@@ -12,4 +12,4 @@ mod process;
 pub use client::{Answer, Client, Lines};
 pub use control_plane::{ControlPlane, PlaneOptions, User};
 pub use parts::{DEMAND, Parts, parts_or_skip};
-pub use process::Process;
+pub use process::{Process, Program};

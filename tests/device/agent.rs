@@ -1,0 +1,76 @@
+//! The agent with a power switch: it ends, without a word to anybody, when the n-th durable step is made.
+//!
+//! `evenkeel-test-device ROOT SPEC COMPONENT CACHE CUT AHEAD once|stay [REBOOT…]`: CUT is the step, 0 for none, and AHEAD how many
+//! seconds its clock is ahead. Exit code 0 in effect, 1 failed and rolled back, 3 the power went. The number of steps is told on stderr.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Context;
+use evenkeel::agent::{AgentOptions, Settled, run};
+use evenkeel_engine::clock::{Clock, SystemClock};
+use evenkeel_providers::device::linux::steps::Steps;
+use evenkeel_runtime::{Runtime, RuntimeOptions};
+use jiff::{SignedDuration, Timestamp};
+
+/// What a power cut ends with.
+const CUT: i32 = 3;
+
+/// A clock that is wrong.
+struct Ahead(SignedDuration);
+
+impl Clock for Ahead {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().saturating_add(self.0).unwrap_or(Timestamp::MAX)
+    }
+}
+
+fn main() -> anyhow::Result<std::process::ExitCode> {
+    let mut words = std::env::args().skip(1);
+    let mut next = |what: &str| words.next().with_context(|| format!("no {what} is given"));
+    let (root, spec) = (PathBuf::from(next("root")?), PathBuf::from(next("spec")?));
+    let (component, cache) = (next("component")?, PathBuf::from(next("cache")?));
+    let (cut, ahead): (u64, i64) = (next("cut")?.parse()?, next("clock")?.parse()?);
+    let once = next("manner")? == "once";
+    let reboot: Vec<String> = words.collect();
+    let made = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&made);
+    let steps = Steps::told(move |what| {
+        let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+        if number == cut {
+            eprintln!("the power goes at step {number}: {what}");
+            // No destructor runs, and nothing is flushed.
+            std::process::exit(CUT);
+        }
+    });
+    let runtime =
+        Runtime::new(RuntimeOptions { cache_dir: Some(cache), concurrency: 8, ..RuntimeOptions::default() })?;
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let settled = tokio.block_on(async {
+        let plugin = runtime.load(&std::fs::read(&component)?).await?;
+        let options = AgentOptions {
+            data_dir: root.join("var/lib/evenkeel"),
+            root,
+            name: "device".to_owned(),
+            spec: Some(spec),
+            once,
+            reboot,
+            plugin,
+            config: serde_json::json!({"source": "management"}),
+            management: None,
+            port: None,
+            clock: Arc::new(Ahead(SignedDuration::from_secs(ahead))),
+            steps,
+        };
+        run(options, std::future::pending()).await
+    })?;
+    eprintln!("steps: {}", made.load(Ordering::SeqCst));
+    Ok(match settled {
+        Some(Settled::Updated { .. }) | None => std::process::ExitCode::SUCCESS,
+        Some(Settled::Failed { message }) => {
+            eprintln!("failed: {message}");
+            std::process::ExitCode::from(1)
+        }
+    })
+}

@@ -1,0 +1,172 @@
+//! One peer's turn.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use evenkeel_test_cluster::{Client, ControlPlane, Parts, PlaneOptions, Process, Program, User};
+use http::Request;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use crate::audit::{Audit, Counts, since, sum};
+use crate::kernel::usage;
+use crate::load::{self, Converged};
+use crate::peer::{Peer, root};
+
+/// How long a peer must have asked for nothing to count as quiet.
+const QUIET: Duration = Duration::from_secs(3);
+/// How long rest is looked at.
+const REST: Duration = Duration::from_secs(20);
+/// Longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(1800);
+
+/// What a part of a round took.
+#[derive(Clone, Debug, Default)]
+pub struct Part {
+    /// Wall time, the wait for quiet left out.
+    pub wall: Duration,
+    /// Processor time.
+    pub cpu: Duration,
+    /// Requests by verb.
+    pub requests: Counts,
+    /// The most memory that was resident so far, in MiB.
+    pub peak_mib: u64,
+}
+
+/// All that was measured of a peer.
+pub struct Round {
+    pub converge: Part,
+    pub each: Converged,
+    pub storm: Part,
+    pub restart: Part,
+    pub rest: Part,
+}
+
+struct Turn {
+    peer: Peer,
+    audit: Audit,
+    process: Process,
+}
+
+/// Runs a peer on a control plane of its own.
+pub async fn run(
+    peer: Peer,
+    program: &Path,
+    parts: &Parts,
+    users: usize,
+    storm: usize,
+) -> anyhow::Result<Round> {
+    let folder = tempfile::Builder::new().prefix("evenkeel-peers-").tempdir()?;
+    let (audit, flags) = Audit::in_folder(folder.path())?;
+    let options = PlaneOptions {
+        users: vec![User::new(peer.name(), &["system:masters"])],
+        apiserver: flags,
+        controllers: vec![],
+        limit: LIMIT,
+    };
+    let plane = ControlPlane::start(parts, &options).await?;
+    let admin = plane.client("admin")?;
+    prepare(&plane, parts, &admin).await?;
+    let start = peer.start(program, &plane.kubeconfig(peer.name()), folder.path())?;
+    let program = Program {
+        path: start.path,
+        arguments: start.arguments,
+        environment: start.environment,
+        log: folder.path().join("log"),
+        limit: LIMIT,
+    };
+    let mut turn = Turn { peer, audit, process: Process::of(program)? };
+    turn.quiet().await?;
+
+    let mark = turn.mark()?;
+    let each = load::users(&admin, users).await?;
+    let converge = turn.part(mark, each.all).await?;
+    let (mark, began) = (turn.mark()?, Instant::now());
+    load::storm(&admin, users, storm).await?;
+    let storm = turn.part(mark, began.elapsed()).await?;
+
+    turn.process.terminate();
+    turn.process.ended(Duration::from_secs(30)).await?;
+    let before = turn.audit.counts(peer.name())?;
+    let began = Instant::now();
+    turn.process.start_again()?;
+    let quiet_since = turn.quiet().await?;
+    let after = turn.usage()?;
+    let restart = Part {
+        wall: quiet_since.saturating_duration_since(began),
+        cpu: after.cpu,
+        requests: since(&before, &turn.audit.counts(peer.name())?),
+        peak_mib: after.peak_mib,
+    };
+    let mark = turn.mark()?;
+    sleep(REST).await;
+    let rest = turn.part(mark, REST).await?;
+    Ok(Round { converge, each, storm, restart, rest })
+}
+
+type Mark = (Duration, Counts);
+
+impl Turn {
+    fn mark(&self) -> anyhow::Result<Mark> {
+        Ok((self.usage()?.cpu, self.audit.counts(self.peer.name())?))
+    }
+
+    /// What came since a mark, once it is quiet.
+    async fn part(&mut self, (cpu, counts): Mark, wall: Duration) -> anyhow::Result<Part> {
+        self.quiet().await?;
+        let usage = self.usage()?;
+        let requests = since(&counts, &self.audit.counts(self.peer.name())?);
+        Ok(Part { wall, cpu: usage.cpu.saturating_sub(cpu), requests, peak_mib: usage.peak_mib })
+    }
+
+    fn usage(&self) -> anyhow::Result<crate::kernel::Usage> {
+        usage(self.process.id())
+            .with_context(|| format!("{} has ended: {}", self.peer.name(), self.process.last_words()))
+    }
+
+    /// Waits until it asks for nothing more; says since when.
+    async fn quiet(&mut self) -> anyhow::Result<Instant> {
+        let (mut last, mut changed) = (0, Instant::now());
+        let began = Instant::now();
+        loop {
+            let requests = sum(&self.audit.counts(self.peer.name())?);
+            if requests != last {
+                (last, changed) = (requests, Instant::now());
+            }
+            if requests > 0 && changed.elapsed() >= QUIET {
+                return Ok(changed);
+            }
+            if !self.process.runs() {
+                bail!("{} ended: {}", self.peer.name(), self.process.last_words());
+            }
+            if began.elapsed() > Duration::from_secs(300) {
+                bail!("{} is never quiet", self.peer.name());
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+    }
+}
+
+/// Kite's kinds, and the platform's namespace with its configuration.
+async fn prepare(plane: &ControlPlane, parts: &Parts, admin: &Client) -> anyhow::Result<()> {
+    let crds = root().join("plugins/kite/crds");
+    let output = Command::new(parts.program("kubectl"))
+        .args(["apply", "--server-side", "-f"])
+        .arg(&crds)
+        .env("KUBECONFIG", plane.kubeconfig("admin"))
+        .output()?;
+    if !output.status.success() {
+        bail!("kubectl: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kite"}});
+    let body = Bytes::from(namespace.to_string());
+    let request =
+        Request::post("/api/v1/namespaces").header("content-type", "application/json").body(body)?;
+    admin.send(request).await?;
+    // Until its kinds are served everywhere.
+    sleep(Duration::from_secs(2)).await;
+    Ok(())
+}
