@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_secs(10);
 const MACHINES: u32 = 200;
 
 /// Calls that each of them may cost, waiting left out.
-const CALLS_MAX: u64 = 45;
+const CALLS_MAX: u64 = 40;
 
 /// How long a task on vcsim is made to take.
 const TASK: Duration = Duration::from_millis(400);
