@@ -248,7 +248,8 @@ impl Drop for Staying {
 }
 
 /// Where compiled plugins are kept, for all devices.
-fn cache() -> &'static Path {
+fn cache() -> PathBuf {
     static CACHE: OnceLock<tempfile::TempDir> = OnceLock::new();
-    CACHE.get_or_init(|| tempfile::tempdir().expect("a folder")).path()
+    // One that the agent makes itself: it has to be its own alone.
+    CACHE.get_or_init(|| tempfile::tempdir().expect("a folder")).path().join("compiled")
 }

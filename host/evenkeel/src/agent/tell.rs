@@ -90,7 +90,9 @@ fn settled(status: &Value, condition: &Value, device: &LinuxDevice, wanted: &str
             Some(Settled::Updated { version: wanted.to_owned() })
         }
         "Error" if failed && !device.updates() => {
-            Some(Settled::Failed { message: text(condition, "/message").to_owned() })
+            // The condition may still be that of an earlier failure.
+            let message = device.failure_of(wanted).unwrap_or_else(|| text(condition, "/message").to_owned());
+            Some(Settled::Failed { message })
         }
         _ => None,
     }

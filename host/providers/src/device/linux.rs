@@ -214,6 +214,15 @@ impl LinuxDevice {
         Versions { current, desired, failed }
     }
 
+    /// Why a version has failed, if it was the last that was tried.
+    pub fn failure_of(&self, version: &str) -> Option<String> {
+        let state = lock(&self.inner.specs).state();
+        let text =
+            |name: &str| state.pointer(&format!("/lastOutcome/{name}")).and_then(serde_json::Value::as_str);
+        let failed = text("version") == Some(version) && text("result") == Some("Error");
+        failed.then(|| text("message").unwrap_or_default().to_owned())
+    }
+
     /// Whether an update is under way.
     pub fn updates(&self) -> bool {
         lock(&self.inner.specs).state().get("update").is_some_and(serde_json::Value::is_object)

@@ -54,11 +54,21 @@ impl Files {
                 Ok((folder, name)) => {
                     atomic::remove(folder.as_fd(), &atomic::temporary(name))?;
                 }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
                 Err(error) => return Err(error),
             }
         }
         files.notes.settled()?;
+        // The power may have gone between a file and the folders that were made for it.
+        for folder in files.notes.folders() {
+            match files.root.remove_if_empty(&folder) {
+                Ok(true) => files.notes.unmade(&folder)?,
+                Ok(false) => {}
+                // Whatever is in the way now: it is no reason not to start.
+                Err(error) => tracing::warn!(folder, %error, "a folder that was made cannot be looked at"),
+            }
+        }
         Ok(files)
     }
 

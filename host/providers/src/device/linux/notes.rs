@@ -50,6 +50,11 @@ impl Notes {
         self.noted.folders.contains(path)
     }
 
+    /// Folders that were made by us, those below before those above.
+    pub(super) fn folders(&self) -> Vec<String> {
+        self.noted.folders.iter().rev().cloned().collect()
+    }
+
     /// A folder is gone again.
     pub(super) fn unmade(&mut self, path: &str) -> io::Result<()> {
         self.change(|noted| noted.folders.remove(path))

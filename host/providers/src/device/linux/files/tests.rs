@@ -116,6 +116,19 @@ fn a_file_that_is_new_goes_again_with_the_folders_that_were_made_for_it() {
 }
 
 #[test]
+fn folders_that_a_power_cut_left_behind_go_with_the_next_start() {
+    let device = Device::new();
+    let before = device.tree();
+    let mut files = device.files();
+    files.write("/etc/a/b/c/new", &wanted("n", 0o644)).expect("written");
+    drop(files);
+    // The file was removed, one folder with it, and then the power went.
+    std::fs::remove_dir_all(device.path("/etc/a/b/c")).expect("a folder");
+    drop(device.files());
+    assert_eq!(device.tree(), before);
+}
+
+#[test]
 fn what_is_as_it_should_be_is_not_touched() {
     let device = Device::new();
     let told = Arc::new(Mutex::new(0));
