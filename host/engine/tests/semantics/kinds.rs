@@ -80,14 +80,16 @@ async fn the_objects_of_a_kind_that_vanishes_wait_and_take_no_time_until_it_is_b
     );
     world.delete(&gone).await;
     world.advance(120).await;
-    assert_eq!((plugin.calls(), world.controller("look").waiting), (1, 1));
+    // That its object goes before its kind does may be seen, or not.
+    assert_eq!(world.controller("look").waiting, 1);
+    let calls = plugin.calls();
     let records = world.host().journal().records().len();
     world.advance(600).await;
     assert_eq!(world.host().journal().records().len(), records, "nobody looks again and again");
     world.install(crd("Gadget", "gadgets")).await;
     world.apply(gadget).await;
     world.advance(120).await;
-    assert_eq!((plugin.calls(), world.controller("look").waiting), (2, 0));
+    assert_eq!((plugin.calls(), world.controller("look").waiting), (calls + 1, 0));
 }
 
 #[tokio::test(start_paused = true)]
