@@ -217,7 +217,9 @@ pub(crate) fn keep_times(new: &mut Value, old: &Value) {
 pub(crate) fn conflict_error(conflicts: &BTreeMap<ManagerId, (FieldSet, Option<String>)>) -> ApiError {
     let mut details = Details::default();
     let mut groups = Vec::new();
-    for (id, (set, time)) in conflicts {
+    let mut ordered: Vec<_> = conflicts.iter().collect();
+    ordered.sort_by_cached_key(|(id, _)| identifier(id));
+    for (id, (set, time)) in ordered {
         let who = describe(id, time.as_deref());
         let paths: Vec<String> = set.paths().iter().map(|path| show(path)).collect();
         for path in &paths {
@@ -244,6 +246,19 @@ pub(crate) fn conflict_error(conflicts: &BTreeMap<ManagerId, (FieldSet, Option<S
         format!("Apply failed with {count} conflicts: {}", lines.join("\n"))
     };
     ApiError { details: Some(Box::new(details)), ..ApiError::new(409, "Conflict", message) }
+}
+
+/// A manager as upstream writes it down, by which conflicts are ordered.
+fn identifier(id: &ManagerId) -> String {
+    let mut text =
+        format!("{{\"manager\":{},\"operation\":{}", json!(id.manager), json!(id.operation.name()));
+    for (field, value) in [("apiVersion", &id.api_version), ("subresource", &id.subresource)] {
+        if !value.is_empty() {
+            text.push_str(&format!(",\"{field}\":{}", json!(value)));
+        }
+    }
+    text.push('}');
+    text
 }
 
 fn describe(id: &ManagerId, _time: Option<&str>) -> String {

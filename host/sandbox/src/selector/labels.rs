@@ -46,6 +46,10 @@ impl LabelSelector {
             return Ok(LabelSelector { tests });
         }
         loop {
+            if !matches!(parser.peek(), Token::Word(_) | Token::Not) {
+                let found = parser.peek().text();
+                return Err(format!("found '{found}', expected: !, identifier, or 'end of string'"));
+            }
             tests.push(parser.requirement().map_err(|why| format!("unable to parse requirement: {why}"))?);
             match parser.next() {
                 Token::End => return Ok(LabelSelector { tests }),

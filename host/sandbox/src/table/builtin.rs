@@ -97,7 +97,8 @@ const HEADINGS: &[(&str, &str, &str)] = &[
         "certificatesigningrequests",
         "Name|Age|SignerName|Requestor|RequestedDuration|Condition",
     ),
-    ("networking.k8s.io", "ipaddresses", "Name|ParentRef|Age"),
+    // Upstream has a cell for the age, and no heading for it.
+    ("networking.k8s.io", "ipaddresses", "Name|ParentRef"),
     ("networking.k8s.io", "servicecidrs", "Name|CIDRs|Age"),
     (
         "storage.k8s.io",
@@ -244,7 +245,8 @@ mod tests {
         for resource in registry.all() {
             let object = json!({"metadata": {"name": "a", "creationTimestamp": "2025-12-31T23:00:00Z"}});
             let (headings, cells) = (headings(resource), cells(resource, &object, now));
-            assert_eq!(headings.len(), cells.len(), "{}/{}", resource.group, resource.plural);
+            let more = usize::from(resource.is("networking.k8s.io", "ipaddresses"));
+            assert_eq!(headings.len() + more, cells.len(), "{}/{}", resource.group, resource.plural);
         }
     }
 }
