@@ -61,7 +61,7 @@ async fn a_watch_whose_past_is_forgotten_lists_anew_and_misses_nothing() {
         post(&world.plane.etcd().to_string(), "/v3/kv/compaction", &compact).await.expect("etcd");
     assert_eq!(code, 200, "{text}");
     let server = world.plane.part("kube-apiserver").expect("an API server");
-    server.start_again().expect("it starts");
+    server.start_again().await.expect("it starts");
     world.plane.ready().await.expect("it is ready");
     host.process().thaw();
 
@@ -117,7 +117,7 @@ async fn kinds_come_and_go_while_it_runs_and_hundreds_of_others_cost_nothing() {
     host.ready().await;
     let alone = host.memory().await;
     define_foreign(&world).await;
-    host.crash();
+    host.crash().await;
     host.ready().await;
     let among = host.memory().await;
     eprintln!("at the start {alone:.1} MiB, with {FOREIGN_KINDS} other kinds {among:.1} MiB");

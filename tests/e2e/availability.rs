@@ -64,7 +64,7 @@ async fn when_the_leader_is_killed_the_other_one_acts_once_its_lease_has_run_out
 
     // Told to end, it hands over to one that has just come, without a wait for the Lease.
     let mut two = two;
-    one.crash();
+    one.crash().await;
     stands_by(&one).await;
     let began = Instant::now();
     two.process().terminate();
@@ -118,11 +118,15 @@ async fn a_host_that_is_told_to_end_ends_in_time_though_nobody_answers_it_and_sa
     kite::configure(&world).await;
     let mut host = world.host("host", ELECTS);
     leads(&host).await;
-    // It stands still while they come, so that all of its passes are ahead of it when the API server falls silent.
+    // It stands still while they come. The API server falls silent when it has begun with them, and has much to do.
     host.process().freeze();
-    kite::create_all(&world, 0..100).await;
+    kite::create_all(&world, 0..300).await;
     host.process().thaw();
-    sleep(Duration::from_millis(300)).await;
+    until("it has begun", async || {
+        let begun = world.get(&kite::path(&kite::name(0))).await["metadata"]["finalizers"].is_array();
+        if begun { Ok(()) } else { Err("it has not".into()) }
+    })
+    .await;
     world.plane.part("kube-apiserver").expect("an API server").freeze();
     sleep(Duration::from_secs(1)).await;
     let began = Instant::now();
@@ -131,6 +135,6 @@ async fn a_host_that_is_told_to_end_ends_in_time_though_nobody_answers_it_and_sa
     eprintln!("with an API server that stands still it ends in {:?}, with {code:?}", began.elapsed());
     assert_eq!(code, Some(1), "passes were cut off");
     world.plane.part("kube-apiserver").expect("an API server").thaw();
-    host.crash();
-    kite::all_ready(&world, 100).await;
+    host.crash().await;
+    kite::all_ready(&world, 300).await;
 }

@@ -26,7 +26,7 @@ async fn an_api_server_that_restarts_and_an_etcd_that_stands_still_cost_nothing_
     let server = world.plane.part("kube-apiserver").expect("an API server");
     server.kill();
     sleep(Duration::from_secs(2)).await;
-    world.plane.part("kube-apiserver").expect("an API server").start_again().expect("it starts");
+    world.plane.part("kube-apiserver").expect("an API server").start_again().await.expect("it starts");
     world.plane.ready().await.expect("it is ready");
     kite::create_all(&world, USERS / 2..USERS).await;
     kite::all_ready(&world, USERS + 1).await;

@@ -73,10 +73,10 @@ impl HostProcess {
     }
 
     /// Kills it in the middle of whatever it does, and starts it anew on the same data.
-    pub fn crash(&mut self) {
+    pub async fn crash(&mut self) {
         self.process.kill();
         self.earlier = self.log().len();
-        self.process.start_again().expect("the host starts");
+        self.process.start_again().await.expect("the host starts");
     }
 
     /// Where it serves its pages, once it does.

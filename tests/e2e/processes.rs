@@ -45,7 +45,7 @@ async fn a_host_that_is_killed_again_and_again_leaves_what_an_undisturbed_one_le
     let kills = async {
         for _ in 0..KILLS {
             sleep(chance.millis(300, 3_000)).await;
-            host.crash();
+            host.crash().await;
         }
     };
     tokio::join!(kite::create_all(&world, 0..USERS), kills);

@@ -1,12 +1,15 @@
 //! A child process that does not outlive its use.
 
 use anyhow::Context;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+
+/// Longest until a killed program is gone.
+const GONE_MAX: Duration = Duration::from_secs(10);
 
 /// What is run, so that it can be run again.
 #[derive(Clone, Debug)]
@@ -103,12 +106,23 @@ impl Process {
         self.child.wait().ok();
     }
 
-    /// Runs the program again, after it ended.
+    fn group(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Kills it, and runs the program again once nothing of it is left that might hold a file or a port.
     ///
     /// # Errors
-    /// As [`Process::start`].
-    pub fn start_again(&mut self) -> anyhow::Result<()> {
+    /// As [`Process::start`], and where it does not go.
+    pub async fn start_again(&mut self) -> anyhow::Result<()> {
         self.kill();
+        // Its parent is gone, which watched its time; the program itself may take a moment longer.
+        let gone = async {
+            while self.group().is_some_and(|group| test_kill_process_group(group).is_ok()) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(GONE_MAX, gone).await.context("a killed program does not go")?;
         self.child = spawn(&self.program)?;
         Ok(())
     }
@@ -130,7 +144,7 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+        if let Some(group) = self.group() {
             // It may have ended by itself; then there is nobody to tell.
             kill_process_group(group, signal).ok();
         }

@@ -92,7 +92,7 @@ pub async fn run(
     turn.process.ended(Duration::from_secs(30)).await?;
     let before = turn.audit.counts(peer.name())?;
     let began = Instant::now();
-    turn.process.start_again()?;
+    turn.process.start_again().await?;
     let quiet_since = turn.quiet().await?;
     let after = turn.usage()?;
     let restart = Part {

@@ -59,7 +59,9 @@ pub struct RunArgs {
 pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let runtime = Arc::new(plugin::runtime()?);
     plugin::block_on(async {
-        let config = config(&args).await?;
+        let mut config = config(&args).await?;
+        // The engine tries again by itself, later where the server says so, and with a free worker meanwhile.
+        config.default_retry = false;
         let client =
             kube::Client::try_from(config.clone()).context("cannot set up a client for the cluster")?;
         let operations = Operations::alone(&config.cluster_url).under_election(

@@ -36,7 +36,8 @@ pub fn content(entry: &Value) -> Result<Vec<u8>, String> {
 pub fn find_file<'d>(device: &'d Value, path: &str) -> Option<&'d Value> {
     let providers = device.pointer("/spec/config")?.as_array()?;
     let entries = providers.iter().filter_map(|provider| provider.get("inline")?.as_array()).flatten();
-    entries.filter(|entry| entry.get("path").and_then(Value::as_str) == Some(path)).last()
+    let mut of_path = entries.filter(|entry| entry.get("path").and_then(Value::as_str) == Some(path));
+    of_path.next_back()
 }
 
 /// An application of a Device by its name; one without a name is called by its image.

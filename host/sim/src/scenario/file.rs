@@ -146,7 +146,7 @@ pub enum FileError {
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, FileError> {
     serde_saphyr::from_str(text).map_err(|error| {
         let (line, column) =
-            error.location().map_or((1, 1), |at| (u64::from(at.line()), u64::from(at.column())));
+            error.location().map_or((1, 1), |at| (at.line(), at.column()));
         // The first line of the text is the error; the rest is a snippet, and starts with the place that we give ourselves.
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();

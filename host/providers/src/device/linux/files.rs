@@ -374,6 +374,7 @@ fn kind(stat: &Stat) -> FileKind {
 /// When content, mode, owner or name changed, in microseconds: no clock of ours, and it survives a restart.
 fn changed(stat: &Stat) -> u64 {
     let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
+    #[allow(clippy::useless_conversion, reason = "narrower on machines of 32 bits")]
     let nanos = u64::try_from(stat.st_ctime_nsec).unwrap_or_default();
     seconds.saturating_mul(1_000_000).saturating_add(nanos / 1000)
 }

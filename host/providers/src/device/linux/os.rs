@@ -206,10 +206,9 @@ fn read_rpm_ostree(status: &Value) -> Os {
         let text = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default();
         // Such as ostree-unverified-registry:quay.io/x/os:1
         let reference = text("container-image-reference");
-        let reference = reference.strip_prefix("ostree-unverified-registry:").map_or_else(
-            || reference.rsplit_once("containers-storage:").map_or(reference, |(_, name)| name),
-            |name| name,
-        );
+        let reference = reference.strip_prefix("ostree-unverified-registry:").unwrap_or_else(|| {
+            reference.rsplit_once("containers-storage:").map_or(reference, |(_, name)| name)
+        });
         let reference = reference.trim_start_matches("docker://");
         OsImage { image: reference.to_owned(), digest: text("container-image-reference-digest").to_owned() }
     };

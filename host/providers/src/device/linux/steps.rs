@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 /// Told of each step that changes what a restart finds, between two of which nothing does. Nobody listens on a device.
 #[derive(Clone, Default)]
-pub struct Steps(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Steps(Option<Arc<Listener>>);
+
+type Listener = dyn Fn(&str) + Send + Sync;
 
 impl Steps {
     /// Tells this one.
