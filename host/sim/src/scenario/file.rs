@@ -145,8 +145,7 @@ pub enum FileError {
 /// Parses one file's text; `path` is for messages only.
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, FileError> {
     serde_saphyr::from_str(text).map_err(|error| {
-        let (line, column) =
-            error.location().map_or((1, 1), |at| (at.line(), at.column()));
+        let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
         // The first line of the text is the error; the rest is a snippet, and starts with the place that we give ourselves.
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
