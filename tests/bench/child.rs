@@ -63,8 +63,11 @@ pub fn part(name: &str, arguments: &[&str]) -> anyhow::Result<Figures> {
     figures.with_context(|| format!("the part {name} told no figures"))
 }
 
+/// A part by its name.
+pub type Part = (&'static str, fn(&[String]) -> anyhow::Result<Figures>);
+
 /// Is a part: runs it and hands back its figures.
-pub fn be(arguments: &[String], parts: &[(&str, fn(&[String]) -> anyhow::Result<Figures>)]) -> ExitCode {
+pub fn be(arguments: &[String], parts: &[Part]) -> ExitCode {
     let Some((name, rest)) = arguments.split_first() else { return ExitCode::from(2) };
     let Some((_, run)) = parts.iter().find(|(part, _)| part == name) else { return ExitCode::from(2) };
     match run(rest) {

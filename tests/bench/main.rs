@@ -21,8 +21,6 @@ mod swap;
 
 use std::process::ExitCode;
 
-use self::child::Figures;
-
 /// How much of everything there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
@@ -56,7 +54,7 @@ const ALL: [(&str, Benchmark); 7] = [
 ];
 
 /// Parts of benchmarks that need memory of their own.
-const PARTS: [(&str, fn(&[String]) -> anyhow::Result<Figures>); 4] = [
+const PARTS: [child::Part; 4] = [
     ("plugins", plugins::part),
     ("cache-of-the-host", cache::of_the_host),
     ("cache-of-kube", cache::of_kube),

@@ -147,12 +147,10 @@ async fn live(
     stopped: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<Option<Settled>> {
     let devices = devices(client);
-    let mut file = match &options.spec {
-        Some(path) => {
-            Some(SpecFile::new(path, Arc::clone(device), Arc::clone(service), Arc::clone(&options.clock)))
-        }
-        None => None,
+    let follow = |path: &PathBuf| {
+        SpecFile::new(path, Arc::clone(device), Arc::clone(service), Arc::clone(&options.clock))
     };
+    let mut file = options.spec.as_ref().map(follow);
     let annotations = match &mut file {
         Some(file) => file.read()?,
         None => json!({}),

@@ -140,8 +140,11 @@ pub fn write(flow: &mut Flow<'_>, spec: Spec, prefix: &str) -> Result<Result<(),
     Ok(Ok(()))
 }
 
+/// A path, and what came of its operation.
+type OfPath = (String, Result<(), Error>);
+
 /// Does short operations on files one round after another would be slow: all of them in one, and the first failure counts.
-fn act_in_order(flow: &Flow<'_>, operations: &[Short]) -> Result<Vec<(String, Result<(), Error>)>, Halt> {
+fn act_in_order(flow: &Flow<'_>, operations: &[Short]) -> Result<Vec<OfPath>, Halt> {
     let path = |short: &Short| {
         short.arguments.get("path").and_then(|path| path.as_str()).unwrap_or_default().to_owned()
     };

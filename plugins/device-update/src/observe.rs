@@ -146,10 +146,14 @@ pub fn state_of(file: &SpecFile) -> Option<State> {
     (state.schema == 1).then_some(state)
 }
 
+/// `rollback.json` cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
 /// What `rollback.json` says: the way back, nothing, or that it is damaged.
-pub fn way_back_of(file: &SpecFile) -> Result<Option<words::WayBack>, ()> {
-    let content = file.content.as_ref().filter(|_| file.present && file.valid).ok_or(())?;
-    let device = Device::read(content).map_err(drop)?;
+pub fn way_back_of(file: &SpecFile) -> Result<Option<words::WayBack>, Damaged> {
+    let content = file.content.as_ref().filter(|_| file.present && file.valid).ok_or(Damaged)?;
+    let device = Device::read(content).map_err(|_| Damaged)?;
     let of = |key: &str| device.annotations.get(key).cloned().unwrap_or_default();
     let desired_version = of(names::DESIRED_VERSION);
     if device.version.is_empty() || desired_version.is_empty() {

@@ -228,7 +228,7 @@ fn fatal(flow: &Flow<'_>, wanted: &ImageRef, seen: &ImageSeen) -> Option<Error> 
         return Some(error);
     }
     // The provider tries again by itself: only its tries are counted, and waiting is none.
-    (limit > 0 && seen.tries > limit).then(|| Error { code: Code::Invalid, message: error.message })
+    (limit > 0 && seen.tries > limit).then_some(Error { code: Code::Invalid, message: error.message })
 }
 
 /// P5: contents that parse.

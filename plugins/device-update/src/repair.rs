@@ -79,7 +79,7 @@ fn empty() -> Device {
 fn repaired(
     desired: Option<Device>,
     current: Option<Device>,
-    way_back: Result<Option<crate::words::WayBack>, ()>,
+    way_back: Result<Option<crate::words::WayBack>, observe::Damaged>,
     state: Option<State>,
 ) -> (Fixed, Repair) {
     let mut repair = Repair::default();

@@ -204,9 +204,7 @@ fn after(
     errors: &mut Vec<String>,
 ) -> Result<Next, Halt> {
     let changes = files::reversed(&files::changes(&flow.current, &flow.desired));
-    if changed_now && files::change_units(&changes)
-        || crate::activating::changes_unit_applications(flow) && changed_now
-    {
+    if changed_now && (files::change_units(&changes) || crate::activating::changes_unit_applications(flow)) {
         crate::activating::daemon_reload(flow, &format!("{prefix}daemon-reload"))?;
     }
     if changed_now || back.changed_files {

@@ -75,7 +75,7 @@ fn text(manifest: &Manifest, digest: &str, size: u64) -> String {
             used.operations.join(", ")
         );
     }
-    let names: Vec<_> = manifest.crds.iter().filter_map(|crd| check::name_of(crd)).collect();
+    let names: Vec<_> = manifest.crds.iter().filter_map(check::name_of).collect();
     if !names.is_empty() {
         let _ = writeln!(text, "\nBrings along\n  {}", names.join("\n  "));
     }

@@ -230,11 +230,11 @@ fn operations(checked: &Checked) -> Vec<&Operation> {
 fn written(checked: &Checked) -> Option<Value> {
     let end = checked.end.as_ref().map(|end| end.actions.as_slice()).unwrap_or_default();
     let all = checked.performed.iter().chain(end);
-    let last = all.filter_map(|action| match action {
+    let mut statuses = all.filter_map(|action| match action {
         Action::ApplyStatus(apply) => Some(apply),
         _ => None,
     });
-    last.last().map(|apply| serde_json::from_str::<Value>(&apply.object).unwrap()["status"].clone())
+    statuses.next_back().map(|apply| serde_json::from_str::<Value>(&apply.object).unwrap()["status"].clone())
 }
 
 fn lets_go(checked: &Checked) -> bool {
