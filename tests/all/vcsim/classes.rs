@@ -67,19 +67,16 @@ fn is_held(object: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "not green yet: the deletion of a machine stands still after the status of its VM was asked for"]
 async fn a_machine_of_a_class_becomes_a_vm_and_nothing_of_it_remains() {
     life(&Ground::embedded()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "not green yet: the deletion of a machine stands still after the status of its VM was asked for"]
 async fn a_class_and_its_secret_are_held_until_the_last_of_twenty_machines_is_gone() {
     held_until_the_last_machine_is_gone(&Ground::embedded()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "not green yet: the deletion of a machine stands still after the status of its VM was asked for"]
 async fn an_upstream_machine_controller_finds_its_classes_held() {
     upstreams_machine_controller(&Ground::embedded()).await;
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use evenkeel::build::build_plugin;
 use evenkeel_admin::metrics::Metrics;
+use evenkeel_core::contract::{Gvk, Permission, Verb};
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::plugin::{OperatorGrant, PluginSettings};
 use evenkeel_engine::{Host, HostOptions};
@@ -133,7 +134,22 @@ impl World {
 
     /// Loads the plugin with these settings.
     pub async fn settings(&self, config: Value) {
-        let grant = OperatorGrant { permissions: None, namespaces: Some(vec![self.namespace.clone()]) };
+        let grant = match self.family {
+            Family::VsphereMachine => {
+                OperatorGrant { permissions: None, namespaces: Some(vec![self.namespace.clone()]) }
+            }
+            // A drain looks for the Pods of a Node in all namespaces, and then Secrets are granted by name.
+            Family::MachineClass => {
+                let mut permissions = self.family.plugin().manifest().permissions.clone();
+                let gvk = Gvk::new("", "v1", "Secret");
+                permissions.push(Permission {
+                    gvk,
+                    verbs: vec![Verb::Get],
+                    names: vec!["user-data".to_owned()],
+                });
+                OperatorGrant { permissions: Some(permissions), namespaces: None }
+            }
+        };
         let config = config.to_string().into();
         let settings = PluginSettings { config, grant: Some(grant), ..PluginSettings::default() };
         self.host.load(self.family.plugin(), settings).await.expect("the plugin is taken");
