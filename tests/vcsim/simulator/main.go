@@ -54,6 +54,7 @@ func run(listen, certificateFile, user, password string) error {
 	if err := markTemplate(model); err != nil {
 		return err
 	}
+	mendViews(model.Service.Context.Map)
 	// Reads do not wait for a delayed task to end.
 	simulator.TaskDelay = simulator.DelayConfig{MethodDelay: map[string]int{"LockHandoff": 0}}
 	service := model.Service
