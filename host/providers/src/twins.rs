@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::device::simulated::DeviceTwin;
@@ -47,6 +48,20 @@ pub enum TwinError {
     /// It names something that is not there.
     #[error("there is no {0}")]
     Missing(String),
+}
+
+/// Reads a configuration or a command.
+pub(crate) fn read<T: DeserializeOwned>(what: &str, value: &Value) -> Result<T, TwinError> {
+    T::deserialize(value)
+        .map_err(|cause| TwinError::NotUnderstood { what: what.to_owned(), cause: cause.to_string() })
+}
+
+/// The same, for one that may be left out.
+pub(crate) fn read_or_default<T: DeserializeOwned + Default>(
+    what: &str,
+    value: &Value,
+) -> Result<T, TwinError> {
+    if value.is_null() { Ok(T::default()) } else { read(what, value) }
 }
 
 /// Makes the twin of a provider. Call it inside a tokio runtime.

@@ -5,6 +5,7 @@
 //! be stands in its state files.
 
 mod credentials;
+mod enrolment;
 mod exchange;
 mod timing;
 
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::credentials::Credentials;
+use self::credentials::{Credentials, CredentialsError};
 use self::exchange::{Polled, Servers};
 use self::timing::Backoff;
 use super::linux::config::Clock;
@@ -29,9 +30,6 @@ pub use self::exchange::{ServerAddress, ServerError};
 
 /// Between two looks for credentials that are not there.
 const LOOK: Duration = Duration::from_secs(5);
-/// Where the agent's certificate and key are.
-const CERTIFICATE: &str = "agent.crt";
-const KEY: &str = "agent.key";
 
 /// How often the service is spoken to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +65,8 @@ pub struct ManagementOptions {
     pub servers: Vec<ServerAddress>,
     /// The authorities of their certificates, in PEM; the system's where absent.
     pub authorities: Option<String>,
-    /// The folder of this machine that `agent.crt` and `agent.key` are in.
+    /// The folder of this machine that `agent.crt` and `agent.key` are in. A device without them enrols itself, with
+    /// `client-enrollment.crt` and `client-enrollment.key` of the same folder.
     pub certificates: PathBuf,
     /// The device's name.
     pub name: String,
@@ -117,11 +116,20 @@ impl Management {
     }
 }
 
+/// Why credentials are of no use any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// The service does not know the device.
+    Gone,
+    /// There are others.
+    Renewed,
+}
+
 impl Client {
     /// Waits for credentials, polls with them until they are of no use any more, and begins anew.
     async fn poll(self: Arc<Self>, device: Arc<LinuxDevice>) {
         loop {
-            let credentials = self.credentials().await;
+            let credentials = self.credentials(&device).await;
             let servers = match Servers::new(&self.options, &credentials) {
                 Ok(servers) => Arc::new(servers),
                 Err(error) => {
@@ -132,7 +140,10 @@ impl Client {
             };
             self.service.enrolled(credentials.fingerprint());
             self.servers.send_replace(Some(Arc::clone(&servers)));
-            self.poll_with(&servers, &device).await;
+            if self.poll_with(&servers, &credentials, &device).await == Ended::Renewed {
+                tracing::info!("the device has another certificate");
+                continue;
+            }
             // The service does not know us any more: what proved who we were proves nothing.
             self.servers.send_replace(None);
             credentials.wipe();
@@ -140,11 +151,17 @@ impl Client {
         }
     }
 
-    async fn credentials(&self) -> Credentials {
+    async fn credentials(&self, device: &LinuxDevice) -> Credentials {
         let mut told = false;
+        let folder = &self.options.certificates;
         loop {
-            match Credentials::read(&self.options.certificates) {
+            match Credentials::read(folder) {
                 Ok(credentials) => return credentials,
+                Err(CredentialsError::Missing(_)) if Credentials::for_enrolment(folder).is_ok() => {
+                    let known = Some(device.versions().desired.0).filter(|known| !known.is_empty());
+                    enrolment::enrol(&self.options, &self.service, known.as_deref()).await;
+                    continue;
+                }
                 Err(error) => {
                     if !told {
                         tracing::warn!(%error, "waiting for credentials of the service");
@@ -157,8 +174,8 @@ impl Client {
         }
     }
 
-    /// Polls until the service does not know the device any more.
-    async fn poll_with(&self, servers: &Servers, device: &LinuxDevice) {
+    /// Polls until the credentials are of no use any more.
+    async fn poll_with(&self, servers: &Servers, credentials: &Credentials, device: &LinuxDevice) -> Ended {
         let timings = &self.options.timings;
         let mut received = 0;
         let mut backoff = Backoff::new(timings, &self.options.name);
@@ -168,7 +185,7 @@ impl Client {
             let desired: u64 = device.versions().desired.0.parse().unwrap_or_default();
             let known = desired.max(received);
             match servers.poll(known).await {
-                Ok(Polled::Gone) => return,
+                Ok(Polled::Gone) => return Ended::Gone,
                 Ok(Polled::Nothing) => {
                     backoff.reset();
                     self.service.reached();
@@ -179,6 +196,9 @@ impl Client {
                 }
                 Err(error) => {
                     self.service.unreachable(&error);
+                    if credentials.are_renewed() {
+                        return Ended::Renewed;
+                    }
                     servers.next();
                     tokio::time::sleep(backoff.next()).await;
                 }

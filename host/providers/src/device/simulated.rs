@@ -28,7 +28,7 @@ use self::config::Config;
 use self::state::State;
 use crate::changes::Changes;
 use crate::provider::{Caller, Provider, ProviderFuture};
-use crate::twins::{Twin, TwinError};
+use crate::twins::{self, Twin, TwinError};
 
 /// The provider `device` on a simulated machine.
 pub struct DeviceTwin {
@@ -61,7 +61,7 @@ impl DeviceTwin {
     /// # Errors
     /// If the configuration is not understood.
     pub fn new(config: &Value) -> Result<Self, TwinError> {
-        let config: Config = read("device", config)?;
+        let config: Config = twins::read_or_default("device", config)?;
         let state = State::new(config, Instant::now())?;
         Ok(Self::on(Arc::new(Machine { state: Mutex::new(state), changed: Notify::new() })))
     }
@@ -186,13 +186,4 @@ impl Twin for DeviceTwin {
         lock(&machine.state).host_died();
         Some(Arc::new(Self::on(machine)))
     }
-}
-
-/// A configuration or command, as JSON; nothing where it is null.
-fn read<T: serde::de::DeserializeOwned + Default>(what: &str, value: &Value) -> Result<T, TwinError> {
-    if value.is_null() {
-        return Ok(T::default());
-    }
-    serde_json::from_value(value.clone())
-        .map_err(|cause| TwinError::NotUnderstood { what: what.to_owned(), cause: cause.to_string() })
 }

@@ -28,7 +28,7 @@ use super::data::Data;
 use super::limits::CallLimits;
 use super::vcenter::{Call, CallError, CallFuture, Vcenter};
 use crate::provider::Provider;
-use crate::twins::{Twin, TwinError};
+use crate::twins::{self, Twin, TwinError};
 
 pub use self::config::{
     DatastoreConfig, InventoryConfig, NicConfig, OperationName, ServerConfig, TaskConfig, TaskSeconds,
@@ -177,13 +177,7 @@ impl VsphereTwin {
     /// # Errors
     /// If the configuration is not understood.
     pub fn new(config: &Value, seed: u64) -> Result<Self, TwinError> {
-        let config: TwinConfig = match config {
-            Value::Null => TwinConfig::default(),
-            config => serde_json::from_value(config.clone()).map_err(|cause| TwinError::NotUnderstood {
-                what: "the simulated vsphere".to_owned(),
-                cause: cause.to_string(),
-            })?,
-        };
+        let config: TwinConfig = twins::read_or_default("the simulated vsphere", config)?;
         let servers = config.servers.unwrap_or_else(|| {
             let config = ServerConfig { ip_seconds: Some(10), ..ServerConfig::default() };
             BTreeMap::from([(DEFAULT_SERVER.to_owned(), config)])

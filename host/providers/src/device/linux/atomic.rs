@@ -47,7 +47,7 @@ pub(super) fn put(
 ) -> io::Result<()> {
     let temporary = temporary(name);
     remove(folder, &temporary)?;
-    let written = write(folder, &temporary, content, owner, steps).and_then(|()| {
+    let written = content.write(folder, &temporary, owner, steps).and_then(|()| {
         fs::renameat(folder, &temporary, folder, name)?;
         steps.made("renamed");
         Ok(fs::fsync(folder)?)
@@ -61,40 +61,38 @@ pub(super) fn put(
     written
 }
 
-fn write(
-    folder: BorrowedFd<'_>,
-    name: &str,
-    content: &Content<'_>,
-    owner: Owner,
-    steps: &Steps,
-) -> io::Result<()> {
-    let ids = owner.map(|(uid, gid)| (Uid::from_raw(uid), Gid::from_raw(gid)));
-    match content {
-        Content::File { bytes, mode } => {
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            // Nobody else may open it before it has its owner and mode.
-            let mut file = std::fs::File::from(fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?);
-            steps.made("made");
-            let (first, rest) = bytes.split_at(bytes.len() / 2);
-            file.write_all(first)?;
-            steps.made("half written");
-            file.write_all(rest)?;
-            if let Some((uid, gid)) = ids {
-                fs::fchown(&file, Some(uid), Some(gid))?;
+impl Content<'_> {
+    /// Makes it under a name that is free.
+    fn write(&self, folder: BorrowedFd<'_>, name: &str, owner: Owner, steps: &Steps) -> io::Result<()> {
+        let ids = owner.map(|(uid, gid)| (Uid::from_raw(uid), Gid::from_raw(gid)));
+        match self {
+            Content::File { bytes, mode } => {
+                let flags =
+                    OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                // Nobody else may open it before it has its owner and mode.
+                let mut file = std::fs::File::from(fs::openat(folder, name, flags, Mode::RUSR | Mode::WUSR)?);
+                steps.made("made");
+                let (first, rest) = bytes.split_at(bytes.len() / 2);
+                file.write_all(first)?;
+                steps.made("half written");
+                file.write_all(rest)?;
+                if let Some((uid, gid)) = ids {
+                    fs::fchown(&file, Some(uid), Some(gid))?;
+                }
+                // After the owner: a change of owner takes setuid away.
+                fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777))?;
+                file.sync_all()?;
             }
-            // After the owner: a change of owner takes setuid away.
-            fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777))?;
-            file.sync_all()?;
-        }
-        Content::Link(to) => {
-            fs::symlinkat(*to, folder, name)?;
-            if let Some((uid, gid)) = ids {
-                fs::chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+            Content::Link(to) => {
+                fs::symlinkat(*to, folder, name)?;
+                if let Some((uid, gid)) = ids {
+                    fs::chownat(folder, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
+                }
             }
         }
+        steps.made("written");
+        Ok(())
     }
-    steps.made("written");
-    Ok(())
 }
 
 /// Removes a file or link; one that is not there is removed already. Whether it was there.

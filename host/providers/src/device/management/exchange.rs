@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use super::{Credentials, ManagementOptions};
 use crate::vsphere::http::{Answer, Connections, Endpoint, Exchange};
 
-/// One push of a status.
-const PUT: Duration = Duration::from_secs(60);
+/// What the service answers at once, at most.
+const SHORT: Duration = Duration::from_secs(60);
 /// The port of HTTPS.
 const PORT: u16 = 443;
 
@@ -123,16 +123,44 @@ impl Servers {
             "metadata": {"name": name},
             "status": status,
         });
-        let mut headers = headers();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let path = format!("/api/v1/devices/{name}/status");
-        let exchange = Exchange { method: Method::PUT, path, headers, body: device.to_string().into() };
-        let answer = self.send(exchange, PUT).await?;
+        let answer = self.give(Method::PUT, format!("/api/v1/devices/{name}/status"), &device).await?;
         if answer.status.is_success() {
             Ok(())
         } else {
             Err(format!("the service answered {}", answer.in_words()))
         }
+    }
+
+    /// What has become of the request to be enrolled; none where there is no such request.
+    pub(super) async fn enrolment_request(&self) -> Result<Option<Value>, String> {
+        let path = format!("/api/v1/enrollmentrequests/{}", self.name);
+        let exchange = Exchange { method: Method::GET, path, headers: headers(), body: Bytes::new() };
+        let answer = self.send(exchange, SHORT.min(self.poll_max)).await?;
+        match answer.status {
+            StatusCode::OK => match serde_json::from_slice::<Value>(&answer.body) {
+                Ok(request) if request.is_object() => Ok(Some(request)),
+                Ok(_) | Err(_) => Err("the service answered in no JSON object".to_owned()),
+            },
+            StatusCode::NOT_FOUND => Ok(None),
+            _ => Err(format!("the service answered {}", answer.in_words())),
+        }
+    }
+
+    /// Asks to be enrolled; where that was asked before, the service keeps to the earlier request.
+    pub(super) async fn ask_enrolment(&self, request: &Value) -> Result<(), String> {
+        let answer = self.give(Method::POST, "/api/v1/enrollmentrequests".to_owned(), request).await?;
+        if answer.status.is_success() || answer.status == StatusCode::CONFLICT {
+            Ok(())
+        } else {
+            Err(format!("the service answered {}", answer.in_words()))
+        }
+    }
+
+    async fn give(&self, method: Method, path: String, object: &Value) -> Result<Answer, String> {
+        let mut headers = headers();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let body = object.to_string().into();
+        self.send(Exchange { method, path, headers, body }, SHORT.min(self.poll_max)).await
     }
 
     async fn send(&self, exchange: Exchange, longest: Duration) -> Result<Answer, String> {

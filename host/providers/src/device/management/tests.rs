@@ -1,3 +1,4 @@
+mod enrolment;
 mod fixture;
 
 use std::time::Duration;

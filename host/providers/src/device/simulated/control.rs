@@ -9,7 +9,7 @@ use super::config::{Alerts, Fault, FileConfig, HookResult, Offer, Registry, Star
 use super::power::PowerCut;
 use super::state::{BootFate, State, node, spec_bytes};
 use crate::device::words::{AppState, CheckState};
-use crate::twins::TwinError;
+use crate::twins::{TwinError, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -69,11 +69,7 @@ struct ServiceCommand {
 impl State {
     /// Has something happen.
     pub(super) fn obey(&mut self, command: &Value) -> Result<(), TwinError> {
-        let command = Command::deserialize(command).map_err(|cause| TwinError::NotUnderstood {
-            what: "device".to_owned(),
-            cause: cause.to_string(),
-        })?;
-        match command {
+        match read::<Command>("device", command)? {
             Command::Offer(offer) => {
                 self.service.offer = Some(offer);
                 self.service.received_at = self.now().to_string();

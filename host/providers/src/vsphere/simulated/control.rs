@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::config::{TaskConfig, VmConfig};
 use super::faults::{CallFault, TaskFault};
 use super::state::State;
-use crate::twins::TwinError;
+use crate::twins::{TwinError, read};
 use crate::vsphere::data::MoRef;
 use crate::vsphere::words::{OWNER_KEY, Power};
 
@@ -141,9 +141,7 @@ impl Order {
         let mut members = command.as_object().cloned().unwrap_or_default();
         let server = members.remove("server").and_then(|server| Some(server.as_str()?.to_owned()));
         let what = members.keys().next().cloned().unwrap_or_else(|| "a command".to_owned());
-        let command = serde_json::from_value(Value::Object(members));
-        let command = command.map_err(|cause| TwinError::NotUnderstood { what, cause: cause.to_string() })?;
-        Ok(Self { server, command })
+        Ok(Self { server, command: read(&what, &Value::Object(members))? })
     }
 }
 

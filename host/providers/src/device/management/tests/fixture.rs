@@ -4,7 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+    PublicKeyData,
+};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -41,6 +44,12 @@ struct Server {
     requests: Vec<String>,
     statuses: Vec<Value>,
     refuse_status: usize,
+    /// What is done to the next requests about an enrolment.
+    hindrances: VecDeque<Act>,
+    /// Every request for an enrolment that came.
+    asked: Vec<Value>,
+    /// The one that is kept, with its status.
+    enrolment: Option<Value>,
 }
 
 type Shared = Arc<Mutex<Server>>;
@@ -104,13 +113,57 @@ impl Fixture {
 
     /// Gives the device credentials.
     pub fn enrol(&self) {
+        self.credentials("agent.key", "agent.crt");
+    }
+
+    /// Gives the device what it may enrol with.
+    pub fn let_enrol(&self) {
+        self.credentials("client-enrollment.key", "client-enrollment.crt");
+    }
+
+    fn credentials(&self, key_file: &str, certificate_file: &str) {
         let key = KeyPair::generate().expect("a key");
+        let path = |name: &str| self.certificates.path().join(name);
+        std::fs::write(path(key_file), key.serialize_pem()).expect("a file");
+        std::fs::write(path(certificate_file), self.issue(&key)).expect("a file");
+    }
+
+    /// A certificate for a key, from the service's authority.
+    pub fn issue(&self, key: &impl PublicKeyData) -> String {
         let mut params = CertificateParams::new(vec!["device".to_owned()]).expect("parameters");
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = params.signed_by(&key, &self.authority).expect("a certificate");
-        let path = |name: &str| self.certificates.path().join(name);
-        std::fs::write(path("agent.key"), key.serialize_pem()).expect("a file");
-        std::fs::write(path("agent.crt"), certificate.pem()).expect("a file");
+        params.signed_by(key, &self.authority).expect("a certificate").pem()
+    }
+
+    /// A file of the certificates' folder.
+    pub fn certificate_file(&self, name: &str) -> std::path::PathBuf {
+        self.certificates.path().join(name)
+    }
+
+    /// What is done to the next requests about an enrolment; later ones are answered.
+    pub fn hinder(&self, server: usize, acts: impl IntoIterator<Item = Act>) {
+        lock(&self.servers[server].1).hindrances.extend(acts);
+    }
+
+    /// How many of those are still to come.
+    pub fn hindrances(&self, server: usize) -> usize {
+        lock(&self.servers[server].1).hindrances.len()
+    }
+
+    /// Every request for an enrolment that came.
+    pub fn enrolments(&self, server: usize) -> Vec<Value> {
+        lock(&self.servers[server].1).asked.clone()
+    }
+
+    /// The service decides about the request that it has.
+    pub fn decide(&self, server: usize, status: Value) {
+        let mut server = lock(&self.servers[server].1);
+        server.enrolment.as_mut().expect("a request")["status"] = status;
+    }
+
+    /// The service loses the request that it has.
+    pub fn lose_enrolment(&self, server: usize) {
+        lock(&self.servers[server].1).enrolment = None;
     }
 
     /// Takes the credentials away.
@@ -165,6 +218,11 @@ impl Fixture {
         };
         let (device, service) = (Arc::new(device), Arc::clone(&self.service));
         self.management = Some(Management::start(options, device, service, self.status.subscribe()));
+    }
+
+    /// The power goes.
+    pub fn stop(&mut self) {
+        self.management = None;
     }
 
     pub fn now(&self) -> Rendered {
@@ -254,10 +312,16 @@ async fn speak<S: AsyncReadExt + AsyncWriteExt + Unpin>(
             answer(&mut stream, if refused { 503 } else { 200 }, "{}", None).await?;
             continue;
         }
+        let enrols = head.contains(" /api/v1/enrollmentrequests");
         let act = {
             let mut server = lock(server);
-            server.requests.push(head);
-            server.acts.pop_front()
+            if enrols {
+                let usual = about_enrolment(&mut server, &head, &body);
+                Some(server.hindrances.pop_front().unwrap_or(usual))
+            } else {
+                server.requests.push(head);
+                server.acts.pop_front()
+            }
         };
         match act {
             None => {
@@ -276,6 +340,24 @@ async fn speak<S: AsyncReadExt + AsyncWriteExt + Unpin>(
                 return stream.flush().await;
             }
         }
+    }
+}
+
+/// What the service answers about enrolments: one request a name.
+fn about_enrolment(server: &mut Server, head: &str, body: &[u8]) -> Act {
+    let kept = |server: &Server| server.enrolment.as_ref().map(Value::to_string);
+    match (head, kept(server)) {
+        ("GET /api/v1/enrollmentrequests/device", Some(request)) => Act::Answer(200, request),
+        ("POST /api/v1/enrollmentrequests", kept) => {
+            let request: Value = serde_json::from_slice(body).expect("a request");
+            server.asked.push(request.clone());
+            if kept.is_some() {
+                return Act::Answer(409, "{}".to_owned());
+            }
+            server.enrolment = Some(request);
+            Act::Answer(201, "{}".to_owned())
+        }
+        _ => Act::Answer(404, "{}".to_owned()),
     }
 }
 
