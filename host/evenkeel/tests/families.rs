@@ -70,6 +70,19 @@ fn a_machine_class_lives_on_a_simulated_cloud() {
 }
 
 #[test]
+fn a_device_is_updated_put_right_and_comes_back_from_an_update_that_fails() {
+    let told = demo(&["device-update"], folder().path());
+    for reached in [
+        "the application runs",
+        "the file is put right",
+        "each file is as it was, byte for byte",
+        "the administrator's file is back, and no other",
+    ] {
+        assert!(told.contains(&format!("reached: {reached}")), "{reached}\n{told}");
+    }
+}
+
+#[test]
 fn both_families_live_on_vcsim() {
     if program_or_skip("the demos on vcsim").is_none() {
         return;

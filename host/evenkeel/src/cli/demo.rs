@@ -1,5 +1,6 @@
 //! `evenkeel demo`.
 
+mod device_update;
 mod far_end;
 mod kite;
 mod machine_class;
@@ -35,6 +36,7 @@ Examples:
   evenkeel demo --once
   evenkeel demo vsphere-machine
   evenkeel demo machine-class --vcsim --once
+  evenkeel demo device-update
   KUBECONFIG=.evenkeel/kubeconfig kubectl get kiteusers,kitevirtualmachines --all-namespaces")]
 pub struct DemoArgs {
     /// Whose story.
@@ -74,6 +76,8 @@ enum Family {
     VsphereMachine,
     /// Gardener's machine class, on a simulated cloud or on vcsim.
     MachineClass,
+    /// flightctl's device: updates of a machine, which is a folder.
+    DeviceUpdate,
 }
 
 impl Family {
@@ -83,6 +87,7 @@ impl Family {
             Self::Kite => ("Kite", "kite"),
             Self::VsphereMachine => ("The vSphere machine", "capv-machine"),
             Self::MachineClass => ("The machine class", "machine-class"),
+            Self::DeviceUpdate => ("The device update", "device-update"),
         }
     }
 
@@ -90,7 +95,7 @@ impl Family {
     fn stand_ins(self) -> Vec<String> {
         match self {
             Self::Kite => vec!["kubevirt".to_owned(), "cdi".to_owned()],
-            Self::VsphereMachine | Self::MachineClass => Vec::new(),
+            Self::VsphereMachine | Self::MachineClass | Self::DeviceUpdate => Vec::new(),
         }
     }
 
@@ -100,6 +105,7 @@ impl Family {
             Self::Kite => "",
             Self::VsphereMachine => vsphere_machine::SETTINGS,
             Self::MachineClass => machine_class::SETTINGS,
+            Self::DeviceUpdate => device_update::SETTINGS,
         }
     }
 
@@ -109,6 +115,7 @@ impl Family {
             Self::Kite => kite::TRIES,
             Self::VsphereMachine => vsphere_machine::TRIES,
             Self::MachineClass => machine_class::TRIES,
+            Self::DeviceUpdate => device_update::TRIES,
         }
     }
 
@@ -117,6 +124,10 @@ impl Family {
         Ok(match (self, vcsim) {
             (Self::Kite, true) => bail!("Kite's machines are KubeVirt's: --vcsim is for the other families"),
             (Self::Kite, false) => (FarEnd::None, "stand-ins for KubeVirt and CDI"),
+            (Self::DeviceUpdate, true) => {
+                bail!("a device is no VM of a vCenter: --vcsim is for the other families")
+            }
+            (Self::DeviceUpdate, false) => (FarEnd::device()?, "a folder that is the machine"),
             (Self::VsphereMachine | Self::MachineClass, true) => (FarEnd::vcsim()?, "a vcsim"),
             (Self::VsphereMachine, false) => (FarEnd::simulated()?, "a simulated vCenter"),
             (Self::MachineClass, false) => (FarEnd::None, "a simulated cloud"),
@@ -129,6 +140,7 @@ impl Family {
             Self::Kite => kite::birth(stage).await,
             Self::VsphereMachine => vsphere_machine::birth(stage, far_end).await,
             Self::MachineClass => machine_class::birth(stage, far_end).await,
+            Self::DeviceUpdate => device_update::birth(stage, far_end).await,
         }
     }
 
@@ -143,6 +155,7 @@ impl Family {
             Self::Kite => kite::life_and_death(stage).await,
             Self::VsphereMachine => vsphere_machine::life_and_death(stage, far_end, host).await,
             Self::MachineClass => machine_class::life_and_death(stage).await,
+            Self::DeviceUpdate => device_update::life_and_death(stage, far_end).await,
         }
     }
 }
@@ -193,7 +206,7 @@ pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
 fn start_host(args: &DemoArgs, server: &Server, far_end: &FarEnd) -> anyhow::Result<Host> {
     let drivers = match args.family {
         Family::MachineClass => machine_class::drivers(far_end),
-        Family::Kite | Family::VsphereMachine => json!({}),
+        Family::Kite | Family::VsphereMachine | Family::DeviceUpdate => json!({}),
     };
     Ok(Host::start(HostOptions {
         providers: far_end.providers(&drivers)?,

@@ -13,10 +13,12 @@ use evenkeel_providers::{Caller, Providers};
 use evenkeel_test_vcsim::{Options, Vcsim};
 use serde_json::{Value, json};
 
+use super::device_update::Tree;
+
 /// Who may log in to a vcsim that the demo starts.
 const LOGIN: (&str, &str) = ("demo", "demo");
 
-/// The vCenter of a story.
+/// The vCenter of a story, or what it has in its place.
 pub enum FarEnd {
     /// There is none.
     None,
@@ -24,6 +26,8 @@ pub enum FarEnd {
     Simulated(Box<VsphereTwin>),
     /// Beside it: over HTTPS, by a vCenter's own API.
     Vcsim(Box<Vcsim>),
+    /// No vCenter, but a machine below a folder.
+    Device(Box<Tree>),
 }
 
 /// Where machines are made there.
@@ -50,6 +54,11 @@ impl FarEnd {
         Ok(Self::Vcsim(Box::new(vcsim)))
     }
 
+    /// A machine below a temporary folder; call it inside a tokio runtime.
+    pub fn device() -> anyhow::Result<Self> {
+        Ok(Self::Device(Box::new(Tree::new().context("the folder that is to be a machine")?)))
+    }
+
     /// The host's providers; `drivers` are those of machine classes, as in a file of providers.
     pub fn providers(&self, drivers: &Value) -> anyhow::Result<Providers> {
         let mut config = json!({"machine": drivers});
@@ -66,6 +75,7 @@ impl FarEnd {
         let providers = config.make(&|_| login())?;
         Ok(match self {
             Self::Simulated(twin) => providers.with("vsphere", twin.as_provider()),
+            Self::Device(tree) => providers.with("device", tree.as_provider()),
             Self::Vcsim(_) | Self::None => providers,
         })
     }
@@ -85,7 +95,7 @@ impl FarEnd {
     pub fn guest_reports(&self, vm: &str, address: &str) -> anyhow::Result<()> {
         match self {
             Self::Vcsim(vcsim) => vcsim.control(&format!("guest-ip?vm={vm}&card=0&ip={address}")),
-            Self::Simulated(_) | Self::None => Ok(()),
+            Self::Simulated(_) | Self::Device(_) | Self::None => Ok(()),
         }
     }
 }

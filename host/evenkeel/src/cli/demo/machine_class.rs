@@ -31,7 +31,7 @@ pub const TRIES: &[(&str, &str)] = &[
 pub fn drivers(far_end: &FarEnd) -> Value {
     match far_end {
         FarEnd::Vcsim(_) => json!({"vsphere": {"driver": "vsphere"}}),
-        FarEnd::None | FarEnd::Simulated(_) => json!({"sim": {"driver": "simulated"}}),
+        FarEnd::None | FarEnd::Simulated(_) | FarEnd::Device(_) => json!({"sim": {"driver": "simulated"}}),
     }
 }
 

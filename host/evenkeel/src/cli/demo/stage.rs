@@ -48,7 +48,10 @@ impl<'a> Stage<'a> {
 
     /// Applies the documents of a sample, each changed to what the stage has.
     pub async fn apply_changed(&self, documents: &str, change: impl Fn(&mut Value)) -> anyhow::Result<()> {
-        for mut object in serde_saphyr::from_multiple::<Value>(documents).context("a sample is no YAML")? {
+        // As kubectl reads them: a mode that is written `0644` is an octal number.
+        let options = serde_saphyr::options! { legacy_octal_numbers: true };
+        let objects = serde_saphyr::from_multiple_with_options::<Value>(documents, options);
+        for mut object in objects.context("a sample is no YAML")? {
             change(&mut object);
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
             let (kind, name) =
