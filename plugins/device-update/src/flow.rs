@@ -97,10 +97,8 @@ pub struct Flow<'p> {
     pub note: String,
     /// When to look again.
     pub again: Option<Duration>,
-    /// Rounds in which something was done.
-    rounds: Cell<u32>,
-    /// Whether this pass changed files: what it knows of the disk is of before that.
-    touched: Cell<bool>,
+    /// What it has had done.
+    pub done: Done,
 }
 
 /// A spec that is offered.
@@ -114,80 +112,16 @@ pub struct Offered {
     pub given: Option<Value>,
 }
 
-/// All that [`Flow::new`] takes.
-pub struct Seen<'p> {
-    /// The host's side.
-    pub pass: &'p Pass,
-    /// Settings.
-    pub config: Config,
-    /// The object.
-    pub primary: Primary,
-    /// State.
-    pub state: State,
-    /// Goal.
-    pub desired: Device,
-    /// What is in effect.
-    pub current: Device,
-    /// The way back.
-    pub way_back: Option<words::WayBack>,
-    /// What is offered.
-    pub offered: Option<Offered>,
-    /// Oddities.
-    pub remarks: Vec<String>,
-    /// The boot.
-    pub boot: Boot,
-    /// The operating system.
-    pub os: Known<Os>,
-    /// Who it is.
-    pub identity: Identity,
-    /// Alerts.
-    pub resources: words::ResourcesSeen,
-    /// Applications.
-    pub applications: BTreeMap<String, words::AppSeen>,
+/// What this pass has had done.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Rounds in which something was done.
+    rounds: Cell<u32>,
+    /// Whether files were changed: what this pass knows of the disk is of before that.
+    touched: Cell<bool>,
 }
 
 impl<'p> Flow<'p> {
-    /// From what was observed.
-    pub fn new(seen: Seen<'p>) -> Self {
-        let Seen {
-            pass,
-            config,
-            primary,
-            state,
-            desired,
-            current,
-            way_back,
-            offered,
-            remarks,
-            boot,
-            os,
-            identity,
-            resources,
-            applications,
-        } = seen;
-        Self {
-            pass,
-            config,
-            primary,
-            state,
-            desired,
-            current,
-            way_back,
-            offered,
-            remarks,
-            boot,
-            os,
-            identity,
-            resources,
-            applications,
-            events: Vec::new(),
-            note: String::new(),
-            again: None,
-            rounds: Cell::new(0),
-            touched: Cell::new(false),
-        }
-    }
-
     // ---- asking ------------------------------------------------------------------------------------------------------
 
     /// Puts a question; read it where it is needed.
@@ -267,7 +201,7 @@ impl<'p> Flow<'p> {
 
     /// Whether what is known of the disk is of now; otherwise the next pass, which a change of it wakes, has to look.
     pub fn knows_the_disk(&self) -> Result<(), Halt> {
-        if self.touched.get() { Err(Halt::Later) } else { Ok(()) }
+        if self.done.touched.get() { Err(Halt::Later) } else { Ok(()) }
     }
 
     /// Has the pass run again after this long at the latest.
@@ -276,8 +210,8 @@ impl<'p> Flow<'p> {
     }
 
     fn count(&self) -> Result<(), Halt> {
-        self.rounds.set(self.rounds.get() + 1);
-        if self.rounds.get() > ROUNDS_OF_DEEDS_MAX { Err(Halt::Later) } else { Ok(()) }
+        self.done.rounds.set(self.done.rounds.get() + 1);
+        if self.done.rounds.get() > ROUNDS_OF_DEEDS_MAX { Err(Halt::Later) } else { Ok(()) }
     }
 
     // ---- acting ------------------------------------------------------------------------------------------------------
@@ -292,7 +226,7 @@ impl<'p> Flow<'p> {
             operations.iter().map(|short| self.external(short.operation, &short.key, &short.arguments));
         let outcomes = self.pass.perform(actions.collect())?;
         if operations.iter().any(|short| matches!(short.operation, "write-file" | "restore-file")) {
-            self.touched.set(true);
+            self.done.touched.set(true);
         }
         outcomes.into_iter().map(|outcome| Ok(came_of(outcome)?.map(|_| ()))).collect()
     }

@@ -6,7 +6,7 @@ use evenkeel_sdk::Pass;
 
 use crate::config::Config;
 use crate::device::Device;
-use crate::flow::{Flow, Halt, Seen};
+use crate::flow::{Done, Flow, Halt};
 use crate::names::events;
 use crate::observe::{self, Observed};
 use crate::primary::Primary;
@@ -46,7 +46,7 @@ pub fn read(pass: &Pass, config: Config, primary: Primary, observed: Observed) -
     let Fixed { desired, current, way_back, state } = fixed;
     let applications: BTreeMap<_, _> =
         applications.applications.into_iter().map(|seen| (seen.id.clone(), seen)).collect();
-    let flow = Flow::new(Seen {
+    let flow = Flow {
         pass,
         config,
         primary,
@@ -61,7 +61,11 @@ pub fn read(pass: &Pass, config: Config, primary: Primary, observed: Observed) -
         identity,
         resources,
         applications,
-    });
+        events: Vec::new(),
+        note: String::new(),
+        again: None,
+        done: Done::default(),
+    };
     (flow, repair)
 }
 
