@@ -140,7 +140,7 @@ fn ours(words: &[String]) -> Option<&[String]> {
     let text: Vec<&str> = words.iter().map(String::as_str).collect();
     match text.as_slice() {
         ["evenkeel" | "target/release/evenkeel", ..] => Some(&words[1..]),
-        ["cargo", "run", "--release", "--", ..] => Some(&words[4..]),
+        ["cargo", "run", "--", ..] => Some(&words[3..]),
         _ => None,
     }
 }
