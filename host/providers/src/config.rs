@@ -323,7 +323,7 @@ mod tests {
         )
         .await;
         check_whole(json!({"machine": {"a": {}}}), expect![[r#"Err("missing field `driver`")"#]]).await;
-        check_whole(json!({"machine": {"a": {"driver": "simulated", "nodes": 1}}}), expect![[r#"Err("unknown field `nodes`, expected one of `credentials`, `nodeNames`, `initialize`, `vms`, `operations`")"#]]).await;
+        check_whole(json!({"machine": {"a": {"driver": "simulated", "nodes": 1}}}), expect![[r#"Err("unknown field `nodes`, expected one of `credentials`, `nodeNames`, `initialize`, `taskSeconds`, `vms`, `operations`")"#]]).await;
         check_whole(
             json!({"vsphere": {"vc": vcenter}, "machine": {"a": {"driver": "vsphere", "server": "vc"}}}),
             expect![[r#"Err("unknown field `server`, there are no fields")"#]],

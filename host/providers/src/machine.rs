@@ -9,11 +9,12 @@ pub mod code;
 mod driver;
 mod drivers;
 mod ledger;
+mod orphans;
 mod provider;
 pub mod simulated;
 pub mod vsphere;
 
-pub use driver::{Driver, DriverError, DriverFuture, Vm};
+pub use driver::{Driver, DriverError, DriverFuture, Progress, Teller, UnderWay, Vm};
 pub use drivers::Drivers;
 pub use provider::MachineProvider;
 

@@ -41,7 +41,9 @@ use self::limits::CallLimits;
 use self::perform::Deed;
 use self::server::Server;
 use self::vcenter::Vcenter;
-use self::words::{Answer, AskPlacement, AskTask, AskVm, AskVmByName, AskVmByUuid, Outcome, Reason, Unknown};
+use self::words::{
+    Answer, AskPlacement, AskTask, AskVm, AskVmByName, AskVmByUuid, AskVmsOfGroup, Outcome, Reason, Unknown,
+};
 
 /// The questions, then the operations.
 const CALLS: &[&str] = &[
@@ -49,6 +51,7 @@ const CALLS: &[&str] = &[
     "vm",
     "vm-by-uuid",
     "vm-by-name",
+    "vms-of-group",
     "placement",
     "clone",
     "reconfigure",
@@ -107,7 +110,10 @@ impl Vsphere {
         let (server, object) = match Question::parse(query).ok()? {
             Question::Task(ask) => (ask.server, MoRef::new("Task", &ask.task)),
             Question::Vm(ask) => (ask.server, MoRef::new("VirtualMachine", &ask.vm)),
-            Question::VmByUuid(_) | Question::VmByName(_) | Question::Placement(_) => return None,
+            Question::VmByUuid(_)
+            | Question::VmByName(_)
+            | Question::VmsOfGroup(_)
+            | Question::Placement(_) => return None,
         };
         Some((self.servers.get(&server)?, object))
     }
@@ -123,6 +129,7 @@ impl Vsphere {
             Question::Vm(ask) => server.vm(ask, query).await,
             Question::VmByUuid(ask) => server.vm_by_uuid(ask, query).await,
             Question::VmByName(ask) => server.vm_by_name(ask, query).await,
+            Question::VmsOfGroup(ask) => server.vms_of_group(ask).await,
             Question::Placement(ask) => server.placement(ask).await,
         })
     }
@@ -142,6 +149,7 @@ enum Question {
     Vm(AskVm),
     VmByUuid(AskVmByUuid),
     VmByName(AskVmByName),
+    VmsOfGroup(AskVmsOfGroup),
     Placement(AskPlacement),
 }
 
@@ -153,6 +161,7 @@ impl Question {
             "vm" => Self::Vm(arguments(question, text)?),
             "vm-by-uuid" => Self::VmByUuid(arguments(question, text)?),
             "vm-by-name" => Self::VmByName(arguments(question, text)?),
+            "vms-of-group" => Self::VmsOfGroup(arguments(question, text)?),
             "placement" => Self::Placement(arguments(question, text)?),
             other => return Err(invalid(format!("vsphere has no question {other:?}"))),
         })
@@ -164,6 +173,7 @@ impl Question {
             Self::Vm(ask) => &ask.server,
             Self::VmByUuid(ask) => &ask.server,
             Self::VmByName(ask) => &ask.server,
+            Self::VmsOfGroup(ask) => &ask.server,
             Self::Placement(ask) => &ask.server,
         }
     }

@@ -46,6 +46,9 @@ pub struct Machine {
 pub struct Class {
     /// The MachineClass.
     pub name: String,
+    /// Its UID: what its VMs are marked with. "" where the class is not told apart from others of its name.
+    #[serde(default)]
+    pub uid: String,
     /// The driver that understands the rest.
     pub provider: String,
     /// The driver's own words.
@@ -76,6 +79,38 @@ pub struct ListCall {
     pub sensitive: Sensitive,
 }
 
+/// What `collect` is told.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Collect {
+    /// Of which class.
+    pub class: Class,
+    /// What nobody else is to see.
+    pub sensitive: Sensitive,
+    /// VMs of the class that no machine owns: the names of the machines that they were made for, by their provider IDs.
+    pub orphans: BTreeMap<String, String>,
+    /// How long each has to have been one.
+    pub wait_seconds: u64,
+}
+
+impl Collect {
+    /// The deletion of one of them: it has no machine, and so no UID.
+    pub(super) fn deletion(&self, namespace: &str, id: &str, machine: &str, state: Option<String>) -> Call {
+        Call {
+            machine: Machine {
+                namespace: namespace.to_owned(),
+                name: machine.to_owned(),
+                uid: String::new(),
+                provider_id: Some(id.to_owned()),
+                node_name: None,
+            },
+            class: self.class.clone(),
+            sensitive: self.sensitive.clone(),
+            last_known_state: state,
+        }
+    }
+}
+
 /// What `operations` is told.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +127,24 @@ pub fn read<'t, T: Deserialize<'t>>(what: &str, arguments: &'t str) -> Result<T,
             format!("the arguments of {what} are not as they should be, at column {}", cause.column());
         Failure::new(FailureKind::Invalid, message)
     })
+}
+
+/// The UID of the machine that arguments are about; "" where they are about none.
+pub(super) fn uid(arguments: &str) -> String {
+    #[derive(Default, Deserialize)]
+    struct About {
+        #[serde(default)]
+        uid: String,
+        #[serde(default)]
+        machine: Option<Uid>,
+    }
+    #[derive(Deserialize)]
+    struct Uid {
+        #[serde(default)]
+        uid: String,
+    }
+    let about: About = serde_json::from_str(arguments).unwrap_or_default();
+    about.machine.map_or(about.uid, |machine| machine.uid)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::call::{Call, Class, ListCall};
 use super::code::Code;
-use super::driver::{Driver, DriverError, DriverFuture, Vm};
+use super::driver::{Driver, DriverError, DriverFuture, Progress, Teller, Vm};
 
 /// Drivers, by what classes call their `provider`.
 #[derive(Clone, Default)]
@@ -29,24 +29,32 @@ impl Drivers {
 }
 
 impl Driver for Drivers {
-    fn create<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Vm> {
+    fn create<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Progress<Vm>> {
         Box::pin(async move { self.of(&call.class)?.create(call).await })
     }
 
-    fn initialize<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Vm> {
+    fn initialize<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Progress<Vm>> {
         Box::pin(async move { self.of(&call.class)?.initialize(call).await })
     }
 
-    fn status<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Vm> {
+    fn status<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Progress<Vm>> {
         Box::pin(async move { self.of(&call.class)?.status(call).await })
     }
 
-    fn delete<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Option<String>> {
+    fn delete<'a>(&'a self, call: &'a Call) -> DriverFuture<'a, Progress<Option<String>>> {
         Box::pin(async move { self.of(&call.class)?.delete(call).await })
     }
 
     fn list<'a>(&'a self, call: &'a ListCall) -> DriverFuture<'a, BTreeMap<String, String>> {
         Box::pin(async move { self.of(&call.class)?.list(call).await })
+    }
+
+    fn tells(&self, teller: Teller) {
+        self.0.values().for_each(|driver| driver.tells(Arc::clone(&teller)));
+    }
+
+    fn forget(&self, uid: &str) {
+        self.0.values().for_each(|driver| driver.forget(uid));
     }
 }
 

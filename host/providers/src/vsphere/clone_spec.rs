@@ -2,7 +2,7 @@
 
 use super::data::{Data, MoRef, Object};
 use super::place::{Place, capacity_kib};
-use super::words::{CloneMode, CloneNic, CloneVm, OWNER_KEY};
+use super::words::{CloneMode, CloneNic, CloneVm, GROUP_KEY, OWNER_KEY};
 
 /// KiB of a GiB.
 const GIB_IN_KIB: i64 = 1024 * 1024;
@@ -31,8 +31,9 @@ pub(crate) fn clone_spec(ask: &CloneVm, place: &Place, backings: &[Object]) -> O
 
 fn config_spec(ask: &CloneVm, place: &Place, backings: &[Object]) -> Object {
     let extra = ask.extra_config.iter().chain(&ask.sensitive.extra_config);
-    let marker = (OWNER_KEY, ask.owner.as_str());
-    let extra = extra.map(|(key, value)| (key.as_str(), value.as_str())).chain([marker]);
+    let markers = [(OWNER_KEY, Some(&ask.owner)), (GROUP_KEY, ask.group.as_ref())];
+    let markers = markers.into_iter().filter_map(|(key, value)| Some((key, value?.as_str())));
+    let extra = extra.map(|(key, value)| (key.as_str(), value.as_str())).chain(markers);
     Object::new("VirtualMachineConfigSpec")
         .with("instanceUuid", ask.instance_uuid.to_ascii_lowercase())
         .with("flags", Object::new("VirtualMachineFlagInfo").with("diskUuidEnabled", true))

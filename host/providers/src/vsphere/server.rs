@@ -16,10 +16,11 @@ use super::place::{Paths, Places, escaped};
 use super::properties::{Properties, Read, Reader};
 use super::session::Session;
 use super::vcenter::{Call, CallError, Vcenter};
-use super::view::{self, Names, TASK_PATHS, VM_PATHS};
+use super::view::{self, GROUP_PATHS, Names, TASK_PATHS, VM_PATHS};
 use super::watch::Watch;
 use super::words::{
-    Answer, AskPlacement, AskTask, AskVm, AskVmByName, AskVmByUuid, Hit, Unknown, UuidKind, VmView,
+    Answer, AskPlacement, AskTask, AskVm, AskVmByName, AskVmByUuid, AskVmsOfGroup, Hit, Unknown, UuidKind,
+    VmView,
 };
 
 /// One vCenter.
@@ -139,12 +140,8 @@ impl Server {
     }
 
     async fn look_for_name(&self, ask: &AskVmByName, query: &ExternalQuery) -> Result<Answer, CallError> {
-        let folder = match ask.folder.as_deref().filter(|folder| !folder.is_empty()) {
-            Some(folder) if folder.starts_with('/') => folder.to_owned(),
-            Some(folder) => format!("{}/vm/{folder}", ask.datacenter),
-            None => format!("{}/vm", ask.datacenter),
-        };
-        let path = format!("{}/{}", folder.trim_end_matches('/'), escaped(&ask.name));
+        let folder = folder_path(&ask.datacenter, ask.folder.as_deref());
+        let path = format!("{folder}/{}", escaped(&ask.name));
         // Whoever holds the name may have changed a moment ago.
         self.paths.forget();
         let Some(vm) = self.at(&path).await?.filter(|found| found.kind == "VirtualMachine") else {
@@ -152,6 +149,31 @@ impl Server {
         };
         self.paths.forget();
         self.view_watched(&vm, query).await.map(hit_vm)
+    }
+
+    pub(crate) async fn vms_of_group(&self, ask: &AskVmsOfGroup) -> Answer {
+        self.told(self.look_for_group(ask).await)
+    }
+
+    async fn look_for_group(&self, ask: &AskVmsOfGroup) -> Result<Answer, CallError> {
+        let path = folder_path(&ask.datacenter, ask.folder.as_deref());
+        let Some(folder) = self.at(&path).await?.filter(|found| found.kind == "Folder") else {
+            return Ok(Answer::Absent);
+        };
+        let Some(properties) = self.properties(&folder, &["childEntity"]).await? else {
+            return Ok(Answer::Absent);
+        };
+        let children = properties.get("childEntity").map(Data::items).unwrap_or_default();
+        let mut vms: Vec<MoRef> = children.iter().filter_map(Data::reference).cloned().collect();
+        vms.retain(|child| child.kind == "VirtualMachine");
+        vms.sort_by_key(|vm| (vm.number(), vm.id.clone()));
+        let reads = self.reader.read_all(&vms, GROUP_PATHS).await?;
+        let found = vms.iter().zip(reads).filter_map(|(vm, read)| match read {
+            Read::Found(properties) => view::of_group(vm, &properties, &ask.group),
+            // What we may not see was not made by us.
+            Read::Absent | Read::Refused(_) => None,
+        });
+        Ok(Answer::Group { vms: found.collect() })
     }
 
     pub(crate) async fn placement(&self, ask: &AskPlacement) -> Answer {
@@ -236,6 +258,16 @@ impl Server {
         }
         Ok(names.clone())
     }
+}
+
+/// The inventory path of a folder of VMs.
+fn folder_path(datacenter: &str, folder: Option<&str>) -> String {
+    let path = match folder.filter(|folder| !folder.is_empty()) {
+        Some(folder) if folder.starts_with('/') => folder.to_owned(),
+        Some(folder) => format!("{datacenter}/vm/{folder}"),
+        None => format!("{datacenter}/vm"),
+    };
+    path.trim_end_matches('/').to_owned()
 }
 
 fn seen_task(task: &MoRef, properties: &Properties, watched: bool) -> Answer {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::data::{Data, MoRef};
 use super::fault;
 use super::properties::{Paths, Properties};
-use super::words::{FaultView, NicView, OWNER_KEY, Power, TOLD_KEYS, TaskView, VmView};
+use super::words::{FaultView, GROUP_KEY, MarkedVm, NicView, OWNER_KEY, Power, TOLD_KEYS, TaskView, VmView};
 
 /// What is read of a VM.
 pub(crate) const VM_PATHS: Paths = &[
@@ -26,6 +26,10 @@ pub(crate) const VM_PATHS: Paths = &[
 /// What is read of a task: its progress is left out, so that a task under way does not change.
 pub(crate) const TASK_PATHS: Paths =
     &["info.state", "info.error", "info.result", "info.descriptionId", "info.entity"];
+
+/// What is read of a VM to see whether it belongs to a group.
+pub(crate) const GROUP_PATHS: Paths =
+    &["name", "config.instanceUuid", "config.template", "config.extraConfig"];
 
 /// Names of objects that a view tells by name.
 pub(crate) type Names = BTreeMap<MoRef, String>;
@@ -88,6 +92,22 @@ pub(crate) fn vm(reference: &MoRef, properties: &Properties, names: &Names) -> V
         guest_state_change_supported: flag(properties, "guest.guestStateChangeSupported"),
         host: host.and_then(|host| names.get(host)).cloned().unwrap_or_default(),
     }
+}
+
+/// A VM, if it is of this group and no template.
+pub(crate) fn of_group(vm: &MoRef, properties: &Properties, group: &str) -> Option<MarkedVm> {
+    let extra = properties.get("config.extraConfig").map(Data::items).unwrap_or_default();
+    let value = |key: &str| {
+        let option = extra.iter().find(|option| option.text_of("key") == key)?;
+        Some(option.text_of("value").into_owned()).filter(|value| !value.is_empty())
+    };
+    let is_of = !group.is_empty() && value(GROUP_KEY).as_deref() == Some(group);
+    (is_of && !flag(properties, "config.template")).then(|| MarkedVm {
+        vm: vm.id.clone(),
+        name: text(properties, "name"),
+        instance_uuid: text(properties, "config.instanceUuid").to_ascii_lowercase(),
+        owner: value(OWNER_KEY),
+    })
 }
 
 /// Objects that a VM's view tells by name: its host and the networks of its cards.

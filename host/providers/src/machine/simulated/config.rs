@@ -17,6 +17,8 @@ pub struct Config {
     pub node_names: NodeNames,
     /// Whether VMs have to be initialised.
     pub initialize: Initialize,
+    /// How long it takes to make a VM, and to delete one; 0 for no time at all.
+    pub task_seconds: u64,
     /// VMs that are there.
     pub vms: Vec<GivenVm>,
     /// Keys of operations from before, as in `create/<uid>`.
@@ -65,6 +67,9 @@ pub struct GivenVm {
     /// Its Node; as the machine where it is left out.
     #[serde(default)]
     pub node_name: Option<String>,
+    /// The UID of the class that it was made of; of none where it is left out.
+    #[serde(default)]
+    pub class: Option<String>,
     /// Disks that were made with it.
     #[serde(default)]
     pub leftovers: Vec<String>,

@@ -1,5 +1,7 @@
 //! The provider on the simulated cloud: calls as a plugin makes them, answers as it gets them.
 
+use std::time::Duration;
+
 use evenkeel_core::contract::{ExternalQuery, Gvk, ObjectRef, Operation};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -8,15 +10,24 @@ use super::MachineTwin;
 use crate::provider::{Caller, Provider};
 use crate::twins::Twin;
 
-/// Runs commands, one a line: `status m1`, `create m1`, `control {…}`, `expect {…}`. Prints what came of each.
+/// Runs commands, one a line: `status m1`, `create m1`, `list CLASS`, `collect {ORPHANS}`, `wait SECONDS`, `control {…}`,
+/// `expect {…}`. Prints what came of each.
 fn check(config: Value, script: &str, expected: Expect) {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime");
     let text = runtime.block_on(async {
         let twin = MachineTwin::new(&config).expect("a configuration");
         let mut text = String::new();
         for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let (word, rest) = line.split_once(' ').expect("a word and the rest");
             let outcome = match word {
+                "wait" => {
+                    tokio::time::sleep(Duration::from_secs(rest.parse().expect("seconds"))).await;
+                    "so be it".to_owned()
+                }
                 "control" => format!("{:?}", twin.control(&serde_json::from_str(rest).expect("a command"))),
                 "expect" => format!("{:?}", twin.expect(&serde_json::from_str(rest).expect("a wish"))),
                 call => run(&*twin.as_provider(), call, rest).await,
@@ -28,13 +39,17 @@ fn check(config: Value, script: &str, expected: Expect) {
     expected.assert_eq(&text);
 }
 
+fn class(uid: &str) -> Value {
+    json!({"name": "a", "uid": uid, "provider": "sim", "providerSpec": {}})
+}
+
 async fn run(provider: &dyn Provider, call: &str, machine: &str) -> String {
     let object =
         ObjectRef::new(Gvk::new("machine.sapcloud.io", "v1alpha1", "Machine"), Some("shoot"), machine);
     let caller = Caller { plugin: "machine-class".into(), object, uid: Some(format!("U-{machine}")) };
     let arguments = json!({
         "machine": {"namespace": "shoot", "name": machine, "uid": format!("U-{machine}")},
-        "class": {"name": "a", "provider": "sim", "providerSpec": {}},
+        "class": class("a"),
         "sensitive": {"secretData": {"user": "Z29vZA=="}},
     });
     let name = "machine".into();
@@ -48,10 +63,22 @@ async fn run(provider: &dyn Provider, call: &str, machine: &str) -> String {
             };
             provider.perform(&caller, &operation).await.map(|answer| answer.unwrap_or_default())
         }
+        "collect" => {
+            let orphans: Value = serde_json::from_str(machine).expect("orphans");
+            let operation = Operation {
+                key: "collect/C".into(),
+                provider: name,
+                operation: call.into(),
+                arguments: json!({"class": class("C"), "sensitive": arguments["sensitive"], "orphans": orphans, "waitSeconds": 900})
+                    .to_string()
+                    .into(),
+            };
+            provider.perform(&caller, &operation).await.map(|answer| answer.unwrap_or_default())
+        }
         question => {
             let arguments = match question {
                 "operations" => json!({"uid": format!("U-{machine}")}),
-                "list" => json!({"class": arguments["class"], "sensitive": arguments["sensitive"]}),
+                "list" => json!({"class": class(machine), "sensitive": arguments["sensitive"]}),
                 _ => arguments,
             };
             let query = ExternalQuery {
@@ -95,7 +122,7 @@ fn a_vm_is_made_once_found_and_deleted_with_its_disk() {
             status m1
               {"addresses":[{"address":"10.0.0.2","type":"InternalIP"}],"nodeName":"m1","providerID":"sim:///vm-1","result":"done"}
             list a
-              {"machines":{"sim:///vm-1":"m1"},"result":"done"}
+              {"machines":{"sim:///vm-1":"m1"},"result":"done","suspected":[]}
             operations m1
               {"operations":["create/U-m1"]}
             expect {"leftovers": ["disk-of-vm-1"]}
@@ -250,5 +277,94 @@ fn what_is_not_known_is_refused_by_name() {
           Err(NotUnderstood { what: "machine", cause: "unknown variant `explode`, expected one of `fault`, `credentials`, `remove-vm`, `add-vm`" })
         invariants []
     "#]],
+    );
+}
+
+#[test]
+fn what_takes_its_time_is_under_way_until_then() {
+    check(
+        json!({"taskSeconds": 30}),
+        "create m1\nstatus m1\nwait 31\nstatus m1\ndelete m1\nstatus m1\nwait 31\nstatus m1\ndelete m1\nexpect {\"vms\": [], \"leftovers\": []}",
+        expect![[r#"
+            create m1
+              {"message":"sim:///vm-1 is being made","result":"under-way","watched":false}
+            status m1
+              {"message":"sim:///vm-1 is being made","result":"under-way","watched":false}
+            wait 31
+              so be it
+            status m1
+              {"addresses":[{"address":"10.0.0.2","type":"InternalIP"}],"nodeName":"m1","providerID":"sim:///vm-1","result":"done"}
+            delete m1
+              {"message":"sim:///vm-1 is being deleted","result":"under-way","watched":false}
+            status m1
+              {"message":"sim:///vm-1 is being deleted","result":"under-way","watched":false}
+            wait 31
+              so be it
+            status m1
+              {"code":"NotFound","kind":"not-found","message":"machine codes error: code = [NotFound] message = [there is no such VM]","result":"failed"}
+            delete m1
+              {"lastKnownState":"","result":"done"}
+            expect {"vms": [], "leftovers": []}
+              Ok(())
+            invariants []
+        "#]],
+    );
+}
+
+#[test]
+fn an_orphan_goes_when_it_was_one_for_long_enough_and_ever_since() {
+    check(
+        json!({"vms": [
+            {"machine": "shoot/m1", "uid": "U-m1", "providerID": "sim:///vm-7", "class": "C", "leftovers": ["disk-of-vm-7", "disk-of-vm-8"]},
+            {"machine": "shoot/m1", "uid": "U-m1", "providerID": "sim:///vm-8", "class": "C"},
+            {"machine": "shoot/m1", "uid": "U-m1", "providerID": "sim:///vm-9", "class": "other"},
+        ]}),
+        r#"
+        list C
+        collect {"sim:///vm-8": "m1"}
+        list C
+        wait 600
+        collect {}
+        collect {"sim:///vm-8": "m1"}
+        wait 600
+        collect {"sim:///vm-8": "m1"}
+        wait 300
+        control {"fault": {"call": "delete", "code": "Unavailable"}}
+        collect {"sim:///vm-8": "m1"}
+        collect {"sim:///vm-8": "m1"}
+        list C
+        expect {"vms": [{"providerID": "sim:///vm-7"}, {"providerID": "sim:///vm-9"}], "leftovers": ["disk-of-vm-7"]}
+        "#,
+        expect![[r#"
+            list C
+              {"machines":{"sim:///vm-7":"m1","sim:///vm-8":"m1"},"result":"done","suspected":[]}
+            collect {"sim:///vm-8": "m1"}
+              {"orphans":[{"providerID":"sim:///vm-8","seconds":900,"state":"waits"}],"result":"done"}
+            list C
+              {"machines":{"sim:///vm-7":"m1","sim:///vm-8":"m1"},"result":"done","suspected":["sim:///vm-8"]}
+            wait 600
+              so be it
+            collect {}
+              {"orphans":[],"result":"done"}
+            collect {"sim:///vm-8": "m1"}
+              {"orphans":[{"providerID":"sim:///vm-8","seconds":900,"state":"waits"}],"result":"done"}
+            wait 600
+              so be it
+            collect {"sim:///vm-8": "m1"}
+              {"orphans":[{"providerID":"sim:///vm-8","seconds":300,"state":"waits"}],"result":"done"}
+            wait 300
+              so be it
+            control {"fault": {"call": "delete", "code": "Unavailable"}}
+              Ok(())
+            collect {"sim:///vm-8": "m1"}
+              {"orphans":[{"message":"machine codes error: code = [Unavailable] message = [the cloud has a bad day]","providerID":"sim:///vm-8","state":"failed"}],"result":"done"}
+            collect {"sim:///vm-8": "m1"}
+              {"orphans":[{"providerID":"sim:///vm-8","state":"deleted"}],"result":"done"}
+            list C
+              {"machines":{"sim:///vm-7":"m1"},"result":"done","suspected":[]}
+            expect {"vms": [{"providerID": "sim:///vm-7"}, {"providerID": "sim:///vm-9"}], "leftovers": ["disk-of-vm-7"]}
+              Ok(())
+            invariants []
+        "#]],
     );
 }

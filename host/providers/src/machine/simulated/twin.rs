@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::Cloud;
 use super::config::{Config, Fault, GivenVm};
-use super::{Cloud, read};
 use crate::machine::MachineProvider;
 use crate::provider::Provider;
-use crate::twins::{Twin, TwinError};
+use crate::twins::{Twin, TwinError, read};
 
 /// The provider `machine` on a simulated cloud.
 pub struct MachineTwin {
@@ -25,7 +25,7 @@ impl MachineTwin {
     pub fn new(config: &Value) -> Result<Self, TwinError> {
         let config: Config = read("machine", config)?;
         let operations = config.operations.clone();
-        let provider = MachineProvider::telling(Cloud::new(config));
+        let provider = MachineProvider::new(Cloud::new(config));
         for key in operations {
             let uid = key.split('/').nth(1).unwrap_or_default();
             provider.know(uid, &key);
@@ -90,6 +90,7 @@ impl Twin for MachineTwin {
     fn expect(&self, wanted: &Value) -> Result<(), Vec<String>> {
         let wanted: Wanted = read("machine", wanted).map_err(|error| vec![error.to_string()])?;
         let mut state = self.provider.driver().lock();
+        state.pass_time();
         let mut found = Vec::new();
         let mut compare = |what: &str, wanted: &Option<Vec<String>>, is: Vec<String>| {
             if let Some(wanted) = wanted

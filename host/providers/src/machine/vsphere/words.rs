@@ -4,7 +4,7 @@ use evenkeel_core::contract::{Failure, FailureKind, Json};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::call::Call;
+use super::super::call::Class;
 use super::super::code::Code;
 use super::super::driver::DriverError;
 
@@ -38,9 +38,9 @@ struct Written {
 }
 
 impl Spec {
-    /// From a call; a class that says something else is at fault.
-    pub(super) fn of(call: &Call) -> Result<Self, DriverError> {
-        let written = Written::deserialize(&call.class.provider_spec)
+    /// From a class; one that says something else is at fault.
+    pub(super) fn of(class: &Class) -> Result<Self, DriverError> {
+        let written = Written::deserialize(&class.provider_spec)
             .map_err(|cause| DriverError::new(Code::InvalidArgument, format!("providerSpec: {cause}")))?;
         let Written {
             server,
@@ -70,6 +70,11 @@ impl Spec {
         }
         Ok(Self { server, datacenter, placement })
     }
+
+    /// The folder of its VMs; none for the datacenter's own.
+    pub(super) fn folder(&self) -> Option<&str> {
+        self.placement["folder"].as_str()
+    }
 }
 
 /// What the provider says.
@@ -81,6 +86,11 @@ pub(super) enum Answer {
         vm: Option<Value>,
         #[serde(default)]
         task: Option<Value>,
+        #[serde(default)]
+        watched: bool,
+    },
+    Group {
+        vms: Vec<Value>,
     },
     Absent,
     Ambiguous {
@@ -145,9 +155,12 @@ impl Answer {
                 };
                 DriverError::new(code, message)
             }
-            Self::Hit { .. } | Self::Absent | Self::Ambiguous { .. } | Self::Task { .. } | Self::Done {} => {
-                DriverError::new(Code::Internal, "the provider answered another question")
-            }
+            Self::Hit { .. }
+            | Self::Group { .. }
+            | Self::Absent
+            | Self::Ambiguous { .. }
+            | Self::Task { .. }
+            | Self::Done {} => DriverError::new(Code::Internal, "the provider answered another question"),
         }
     }
 }

@@ -250,8 +250,27 @@ impl State {
             "VirtualMachine" => self.vms.get(&reference.id).map(|vm| self.vm_properties(&reference.id, vm)),
             "Task" => self.tasks.get(&reference.id).map(task_properties),
             _ if *reference == inventory::switch() => Some(inventory::switch_properties()),
+            "Folder" => {
+                self.inventory.properties(reference).map(|properties| self.with_vms(reference, properties))
+            }
             _ => self.inventory.properties(reference),
         }
+    }
+
+    /// A folder's properties, with the VMs among its children.
+    fn with_vms(&self, folder: &MoRef, mut properties: Properties) -> Properties {
+        let mut children: Vec<MoRef> = properties
+            .get("childEntity")
+            .map(Data::items)
+            .unwrap_or_default()
+            .iter()
+            .filter_map(Data::reference)
+            .cloned()
+            .collect();
+        let vms = self.vms.iter().filter(|(_, vm)| vm.folder == *folder);
+        children.extend(vms.map(|(id, _)| MoRef::new("VirtualMachine", id)));
+        properties.insert("childEntity".to_owned(), children.into());
+        properties
     }
 
     fn vm_properties(&self, id: &str, vm: &Vm) -> Properties {
