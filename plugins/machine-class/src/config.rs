@@ -29,6 +29,9 @@ pub struct Config {
     /// Whether the Nodes of the machines are in this cluster; `true`. Where they are not, a machine is Available as soon
     /// as it has a VM, and nothing is drained.
     pub nodes: bool,
+    /// How often the VMs of a class are looked through for some without a machine, and how long one has to be without
+    /// before it is deleted; 15 m. `0` looks for none.
+    pub orphans: GoDuration,
 }
 
 /// When a class wakes its machines.
@@ -55,6 +58,7 @@ impl Default for Config {
             namespaces: None,
             machines: true,
             nodes: true,
+            orphans: GoDuration::seconds(15 * 60),
         }
     }
 }

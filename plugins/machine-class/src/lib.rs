@@ -1,8 +1,8 @@
 //! Gardener's machine classes, their Secrets, and the machines made of them.
 //!
-//! Three controllers. `machine-class` holds a class while machines refer to it, `machine-class-secret` holds a Secret
-//! while classes do, `machine` gives each Machine its VM by the provider `machine`. The first two are of use alone, beside a
-//! machine controller of somebody else.
+//! Four controllers. `machine-class` holds a class while machines refer to it, `machine-class-secret` holds a Secret
+//! while classes do, `machine` gives each Machine its VM by the provider `machine`, `machine-orphans` has VMs deleted that no
+//! Machine owns. The first two are of use alone, beside a machine controller of somebody else.
 
 use evenkeel_sdk::{Conclusion, Manifest, Pass, Plugin, Stop};
 
@@ -16,6 +16,7 @@ mod laws;
 pub mod machine;
 mod manifest;
 pub mod names;
+pub mod orphans;
 pub mod secret;
 mod words;
 
@@ -32,6 +33,7 @@ impl Plugin for MachineClassPlugin {
             names::MACHINE_CLASS => class::reconcile(pass),
             names::SECRET => secret::reconcile(pass),
             names::MACHINE => machine::reconcile(pass),
+            names::ORPHANS => orphans::reconcile(pass),
             other => Err(Stop::invalid(format!("machine-class has no controller named {other:?}"))),
         }
     }

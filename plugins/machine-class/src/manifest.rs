@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::kinds::{
     ClassHead, Machine, MachineClass, MachineDeployment, MachineSet, Node, Secret, SecretHead,
 };
-use crate::{class, crd, machine, names};
+use crate::{class, crd, machine, names, orphans};
 
 /// A safety net, not the way anything gets done: a pass whose input is as it was is not run at all.
 const RESYNC: Duration = Duration::from_secs(600);
@@ -28,10 +28,15 @@ pub(crate) fn describe() -> Manifest {
     }
     plugin
         .config::<Config>()
-        .provider(names::PROVIDER, &["status", "operations"], &["create", "initialize", "delete"])
+        .provider(
+            names::PROVIDER,
+            &["status", "operations", "list"],
+            &["create", "initialize", "delete", "collect"],
+        )
         .controller(controller::<ClassHead>(names::MACHINE_CLASS).view(class::VIEW).resync(RESYNC))
         .controller(controller::<SecretHead>(names::SECRET).resync(RESYNC))
         .controller(controller::<Machine>(names::MACHINE).view(machine::VIEW).resync(RESYNC))
+        .controller(controller::<MachineClass>(names::ORPHANS).view(orphans::VIEW).resync(RESYNC))
         .permit(permit::<MachineClass>().read().finalize().publish())
         .permit(permit::<Machine>().read().apply().apply_status().delete().finalize().publish())
         .permit(permit::<MachineSet>().list())

@@ -46,6 +46,9 @@ pub const SECRET: &str = "machine-class-secret";
 /// The controller of machines.
 pub const MACHINE: &str = "machine";
 
+/// The controller that looks for VMs without machines.
+pub const ORPHANS: &str = "machine-orphans";
+
 /// The provider that makes VMs.
 pub const PROVIDER: &str = "machine";
 
@@ -61,3 +64,9 @@ pub const CLASS_MISSING: &str = "ClassMissing";
 pub const SECRET_MISSING: &str = "SecretMissing";
 /// Event: a machine was released without its VM being deleted.
 pub const VM_ABANDONED: &str = "VMAbandoned";
+/// Event: a VM of a class has no machine.
+pub const ORPHAN_FOUND: &str = "OrphanFound";
+/// Event: it was deleted.
+pub const ORPHAN_DELETED: &str = "OrphanDeleted";
+/// Event: it could not be deleted.
+pub const ORPHAN_KEPT: &str = "OrphanKept";

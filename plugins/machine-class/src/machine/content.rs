@@ -24,10 +24,14 @@ impl Content {
             return Ok(None);
         }
         let class = pass.get::<MachineClass>((machine.namespace(), name)).read()?;
-        let Some(class) = class else { return Ok(None) };
+        class.map(|class| Self::of(pass, class)).transpose()
+    }
+
+    /// Reads the Secrets of a class.
+    pub fn of(pass: &Pass, class: MachineClass) -> Result<Self, Stop> {
         let places: Vec<_> = [&class.secret_ref, &class.credentials_secret_ref]
             .into_iter()
-            .filter_map(|reference| reference.as_ref()?.place(machine.namespace()))
+            .filter_map(|reference| reference.as_ref()?.place(class.namespace()))
             .collect();
         let asked: Vec<_> = places.iter().map(|place| pass.get::<Secret>(*place).ask()).collect();
         let (mut secret_data, mut missing_secrets) = (BTreeMap::new(), Vec::new());
@@ -38,7 +42,7 @@ impl Content {
             }
         }
         missing_secrets.dedup();
-        Ok(Some(Self { class, secret_data, missing_secrets }))
+        Ok(Self { class, secret_data, missing_secrets })
     }
 
     /// Whether there is user data, without which a VM would not know what to become.

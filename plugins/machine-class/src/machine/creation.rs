@@ -8,13 +8,13 @@ use k8s_openapi::api::core::v1::Node as CoreNode;
 use serde_json::json;
 
 use super::content::Content;
-use super::driver::{Call, Class, DriverError, Outcome, Vm};
+use super::driver::{Call, Class, DriverError, Outcome, UnderWay, Vm};
 use super::gate::{self, Refusal};
 use super::status::{Draft, Operation, State};
 use crate::config::Config;
 use crate::duration::GoDuration;
 use crate::kinds::{Machine, Named};
-use crate::names;
+use crate::{names, orphans};
 
 /// Upstream's medium retry: a VM that has no name yet is asked about again.
 const NAMELESS_RETRY: Duration = Duration::from_secs(180);
@@ -33,6 +33,7 @@ pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conc
     let making = Making { pass, machine, config, now, call: Call::of(machine, content) };
     match making.call.status(pass)? {
         Outcome::Done(vm) => making.adopt(vm, false),
+        Outcome::UnderWay(it) => Ok(making.waits(&it)),
         Outcome::Failed(error) if matches!(error.class(), Class::NotFound | Class::Unimplemented) => {
             if machine.spec.provider_id.is_empty() {
                 making.make()
@@ -89,6 +90,7 @@ impl Making<'_> {
     fn make(&self) -> Result<Conclusion, Stop> {
         let vm = match self.call.create(self.pass)? {
             Outcome::Done(vm) => vm,
+            Outcome::UnderWay(it) => return Ok(self.waits(&it)),
             Outcome::Failed(error) => return Ok(self.failed(&error)),
         };
         if self.config.nodes && !vm.node_name.is_empty() && vm.node_name != self.machine.name() {
@@ -126,6 +128,7 @@ impl Making<'_> {
         if made || vm.uninitialized {
             match self.call.initialize(self.pass, attempt)? {
                 Outcome::Done(_) => {}
+                Outcome::UnderWay(it) => return Ok(self.waits(&it).with(self.owned(&vm, attempt))),
                 Outcome::Failed(error) if error.class() == Class::Unimplemented => {}
                 Outcome::Failed(error) => {
                     let end = self.failed(&error).requeue_after(self.config.short_retry.0);
@@ -152,6 +155,29 @@ impl Making<'_> {
             .requeue_after(self.config.short_retry.0))
     }
 
+    /// The cloud is at it, and nobody waits here: its end runs the next pass. What takes longer than a machine may take to
+    /// join has failed.
+    fn waits(&self, it: &UnderWay) -> Conclusion {
+        let left = time_left(self.machine, self.now);
+        if left.is_zero() {
+            let message =
+                format!("machine codes error: code = [DeadlineExceeded] message = [{}]", it.message);
+            return self.failed(&DriverError {
+                code: "DeadlineExceeded".to_owned(),
+                message,
+                last_known_state: it.last_known_state.clone(),
+            });
+        }
+        let mut draft = Draft::over(self.machine, self.now);
+        let message = format!("Creating machine {} on the provider", self.machine.name());
+        draft.operation(Operation::Create, State::Processing, "", &message);
+        if let Some(state) = &it.last_known_state {
+            draft.last_known_state(state.clone());
+        }
+        let again = it.again_after(self.config.short_retry.0, self.config.long_retry.0);
+        Conclusion::from(draft.into_action()).requeue_after(again.min(left))
+    }
+
     fn attempt(&self) -> u32 {
         self.machine.annotation(names::INITIALIZE_ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or(0)
     }
@@ -174,7 +200,9 @@ impl Making<'_> {
         }
         // One that failed for good is not tried again: its set replaces it.
         let wait = if left.is_zero() { long } else { error.again_after(short, long).min(left) };
-        Conclusion::from(draft.into_action()).requeue_after(wait)
+        let mut end = Conclusion::from(draft.into_action()).requeue_after(wait);
+        end.extend(orphans::search(self.machine, error));
+        end
     }
 }
 

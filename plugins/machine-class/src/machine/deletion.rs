@@ -11,14 +11,14 @@ use jiff::Timestamp;
 use super::content::Content;
 use super::creation::until;
 use super::drain::{self, Attachment, Budget, Pod};
-use super::driver::{self, Call, Class, DriverError, Outcome};
+use super::driver::{self, Call, Class, DriverError, Outcome, UnderWay};
 use super::status::{Draft, Operation, State};
 use super::{health, node};
 use crate::config::Config;
 use crate::duration::GoDuration;
 use crate::kinds::{Machine, Named, Node};
-use crate::names;
 use crate::words::listed;
+use crate::{names, orphans};
 
 /// How long Pods are waited for unless the machine says otherwise.
 const DRAIN_TIMEOUT: GoDuration = GoDuration::seconds(2 * 3600);
@@ -60,7 +60,9 @@ impl Going<'_> {
     fn without_class(&self) -> Result<Conclusion, Stop> {
         let provider_id = &self.machine.spec.provider_id;
         let class = &self.machine.spec.class.name;
-        if provider_id.is_empty() && self.machine.phase().is_empty() {
+        // What a driver wants to be told again it said when it began.
+        let is_begun = !self.machine.status.last_known_state.is_empty();
+        if provider_id.is_empty() && self.machine.phase().is_empty() && !is_begun {
             match driver::known_operations(self.pass, self.machine)? {
                 Ok(known) if !known.iter().any(|key| key.starts_with("create/")) => return self.release(),
                 Ok(_) => {}
@@ -126,6 +128,7 @@ impl Going<'_> {
         }
         let node_name = match call.status(self.pass)? {
             Outcome::Done(vm) => vm.node_name,
+            Outcome::UnderWay(it) => return Ok(self.waits(GETTING_STATUS, &it)),
             Outcome::Failed(error) => match error.class() {
                 // Leftovers of a VM that is gone are looked for all the same.
                 Class::NotFound | Class::Unimplemented => String::new(),
@@ -143,6 +146,7 @@ impl Going<'_> {
         }
         match call.delete(self.pass)? {
             Outcome::Done(_) => {}
+            Outcome::UnderWay(it) => return Ok(self.waits(DELETE_VM, &it)),
             Outcome::Failed(error) if error.class() == Class::NotFound => {}
             Outcome::Failed(error) => {
                 let wait = match error.class() {
@@ -247,6 +251,17 @@ impl Going<'_> {
         draft.into_action()
     }
 
+    /// A step that the cloud is at: its end runs the next pass.
+    fn waits(&self, step: &str, it: &UnderWay) -> Conclusion {
+        let mut draft = self.draft();
+        draft.operation(Operation::Delete, State::Processing, "", step);
+        if let Some(state) = &it.last_known_state {
+            draft.last_known_state(state.clone());
+        }
+        let again = it.again_after(self.config.short_retry.0, self.config.long_retry.0);
+        Conclusion::from(draft.into_action()).requeue_after(again)
+    }
+
     /// A step that the driver failed.
     fn stuck(&self, step: &str, error: &DriverError, wait: Duration) -> Conclusion {
         let mut draft = self.draft();
@@ -255,6 +270,8 @@ impl Going<'_> {
         if let Some(state) = &error.last_known_state {
             draft.last_known_state(state.clone());
         }
-        Conclusion::from(draft.into_action()).requeue_after(wait)
+        let mut end = Conclusion::from(draft.into_action()).requeue_after(wait);
+        end.extend(orphans::search(self.machine, error));
+        end
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use evenkeel_sdk::{Failure, Pass, Stop, act};
 use k8s_openapi::api::core::v1::NodeAddress;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::Content;
-use crate::kinds::{Machine, Named};
+use crate::kinds::{Machine, MachineClass, Named};
 use crate::names;
 
 /// What every call of the driver is told.
@@ -40,6 +41,9 @@ struct MachineArgument<'a> {
 #[serde(rename_all = "camelCase")]
 struct ClassArgument<'a> {
     name: &'a str,
+    /// What its VMs are marked with.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
     provider: &'a str,
     provider_spec: &'a Value,
 }
@@ -48,6 +52,18 @@ struct ClassArgument<'a> {
 #[serde(rename_all = "camelCase")]
 struct Sensitive<'a> {
     secret_data: &'a BTreeMap<String, String>,
+}
+
+impl<'a> ClassArgument<'a> {
+    fn of(content: &'a Content) -> Self {
+        let MachineClass { metadata, provider, provider_spec, .. } = &content.class;
+        Self {
+            name: content.class.name(),
+            uid: metadata.uid.as_deref().unwrap_or_default(),
+            provider,
+            provider_spec,
+        }
+    }
 }
 
 impl<'a> Call<'a> {
@@ -61,11 +77,7 @@ impl<'a> Call<'a> {
                 provider_id: &machine.spec.provider_id,
                 node_name: machine.node(),
             },
-            class: ClassArgument {
-                name: content.class.name(),
-                provider: &content.class.provider,
-                provider_spec: &content.class.provider_spec,
-            },
+            class: ClassArgument::of(content),
             sensitive: Sensitive { secret_data: &content.secret_data },
             last_known_state: &machine.status.last_known_state,
         }
@@ -92,17 +104,120 @@ impl<'a> Call<'a> {
     }
 
     fn perform(&self, pass: &Pass, operation: &str, key: &str) -> Result<Outcome, Stop> {
-        let action = act::external(names::PROVIDER, operation, key, self);
-        let outcome = pass.perform(vec![action])?.pop().unwrap_or(Ok(None))?;
-        let text = outcome.unwrap_or_default();
-        // The text may quote what the driver was told: only where it stands is repeated.
-        serde_json::from_str(&text).map_err(|cause| {
-            Stop::transient(format!(
-                "the answer of {operation} has an unexpected shape (column {})",
-                cause.column()
-            ))
-        })
+        perform(pass, operation, key, self)
     }
+}
+
+/// Has the driver do something, and reads what came of it.
+fn perform<T: DeserializeOwned>(
+    pass: &Pass,
+    operation: &str,
+    key: &str,
+    arguments: &impl Serialize,
+) -> Result<T, Stop> {
+    let action = act::external(names::PROVIDER, operation, key, arguments);
+    let outcome = pass.perform(vec![action])?.pop().unwrap_or(Ok(None))?;
+    let text = outcome.unwrap_or_default();
+    // The text may quote what the driver was told: only where it stands is repeated.
+    serde_json::from_str(&text).map_err(|cause| {
+        Stop::transient(format!(
+            "the answer of {operation} has an unexpected shape (column {})",
+            cause.column()
+        ))
+    })
+}
+
+/// What the driver is told about all VMs of a class.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassCall<'a> {
+    class: ClassArgument<'a>,
+    /// Struck out of journals and logs.
+    sensitive: Sensitive<'a>,
+}
+
+impl<'a> ClassCall<'a> {
+    /// About a class of this content.
+    pub fn of(content: &'a Content) -> Self {
+        Self { class: ClassArgument::of(content), sensitive: Sensitive { secret_data: &content.secret_data } }
+    }
+
+    /// Which VMs there are.
+    pub fn list(&self, pass: &Pass) -> Result<Listed, Stop> {
+        Ok(pass.external::<Listed>(names::PROVIDER, "list", self).read()??)
+    }
+
+    /// Have VMs deleted that no machine owns, each after it was one for so long. The provider deletes none that it was not
+    /// told of before.
+    pub fn collect(
+        &self,
+        pass: &Pass,
+        orphans: &BTreeMap<String, String>,
+        wait: Duration,
+    ) -> Result<Vec<Collected>, Stop> {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Arguments<'a> {
+            #[serde(flatten)]
+            call: &'a ClassCall<'a>,
+            orphans: &'a BTreeMap<String, String>,
+            wait_seconds: u64,
+        }
+        #[derive(Deserialize)]
+        struct Answer {
+            orphans: Vec<Collected>,
+        }
+        let arguments = Arguments { call: self, orphans, wait_seconds: wait.as_secs() };
+        let key = format!("collect/{}", self.class.uid);
+        Ok(perform::<Answer>(pass, "collect", &key, &arguments)?.orphans)
+    }
+}
+
+/// The VMs of a class.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum Listed {
+    /// They are these.
+    Done {
+        /// The names of the machines that they were made for, by their identities.
+        machines: BTreeMap<String, String>,
+        /// Those that were told of as orphans before.
+        #[serde(default)]
+        suspected: Vec<String>,
+    },
+    /// They cannot be listed.
+    Failed(DriverError),
+}
+
+/// What became of an orphan.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Collected {
+    /// The VM.
+    #[serde(rename = "providerID")]
+    pub provider_id: String,
+    /// How far it is.
+    #[serde(flatten)]
+    pub fate: Fate,
+}
+
+/// How far an orphan is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "state", rename_all = "kebab-case")]
+pub enum Fate {
+    /// Its machine may appear yet.
+    Waits {
+        /// For so long.
+        seconds: u64,
+    },
+    /// It is being deleted.
+    Going,
+    /// It is gone.
+    Deleted,
+    /// The driver did not delete it.
+    Failed {
+        /// Why.
+        message: String,
+    },
 }
 
 /// The operations that the provider was given for a machine, by their keys.
@@ -122,6 +237,8 @@ pub fn known_operations(pass: &Pass, machine: &Machine) -> Result<Result<Vec<Str
 pub enum Outcome {
     /// It did what it was told.
     Done(Vm),
+    /// The cloud is at it.
+    UnderWay(UnderWay),
     /// It did not.
     Failed(DriverError),
 }
@@ -141,6 +258,27 @@ pub struct Vm {
     pub last_known_state: String,
     /// Set where it is there but has still to be initialised.
     pub uninitialized: bool,
+}
+
+/// What the cloud is at.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnderWay {
+    /// In words.
+    pub message: String,
+    /// Whether its end runs the pass; where not, somebody has to look again.
+    #[serde(default)]
+    pub watched: bool,
+    /// What the driver wants to be told again.
+    #[serde(default)]
+    pub last_known_state: Option<String>,
+}
+
+impl UnderWay {
+    /// When to look again at the latest.
+    pub fn again_after(&self, short: Duration, long: Duration) -> Duration {
+        if self.watched { long } else { short }
+    }
 }
 
 /// How a call failed.
@@ -202,6 +340,11 @@ impl DriverError {
             Class::Invalid | Class::Denied => long,
             Class::NotFound | Class::Unimplemented | Class::Other => MEDIUM,
         }
+    }
+
+    /// Whether there are more VMs than one: the search for orphans has to sort that out.
+    pub fn is_ambiguous(&self) -> bool {
+        self.code == "OutOfRange"
     }
 
     /// Whether `lastKnownState` is still worth something after it.

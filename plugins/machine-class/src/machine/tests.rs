@@ -317,10 +317,11 @@ fn several_vms_behind_one_machine_are_left_alone() {
     check(
         with_class(&new(), "").answers("machine", "status", "{}", &failed("OutOfRange")),
         expect![[r#"
-        apply-status Machine shoot/m1 force
-          CrashLoopBackOff Create/Failed Cloud provider message - machine codes error: code = [OutOfRange] message = [so it is]
-        requeue after 600s
-    "#]],
+            apply-status Machine shoot/m1 force
+              CrashLoopBackOff Create/Failed Cloud provider message - machine codes error: code = [OutOfRange] message = [so it is]
+            enqueue machine-orphans MachineClass shoot/a
+            requeue after 600s
+        "#]],
     );
 }
 
