@@ -6,6 +6,7 @@
 
 mod graves;
 mod index;
+mod objects;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use evenkeel_core::selector::Selector;
 
 use self::graves::Graves;
 use self::index::{Index, IndexOn};
+use self::objects::Objects;
 use crate::limits;
 use crate::scope::{Depth, Place, Scope};
 
@@ -80,7 +82,7 @@ pub(crate) struct Relist {
 pub(crate) struct KindCache {
     gvk: Gvk,
     served: bool,
-    objects: BTreeMap<Place, Entry>,
+    objects: Objects,
     /// Parts that are watched, and whether the first list of each is in.
     coverage: BTreeMap<(Scope, Depth), bool>,
     graves: Graves,
@@ -100,7 +102,7 @@ impl KindCache {
         KindCache {
             gvk,
             served: true,
-            objects: BTreeMap::new(),
+            objects: Objects::default(),
             coverage: BTreeMap::new(),
             graves: Graves::default(),
             indexes: BTreeMap::new(),
@@ -120,11 +122,11 @@ impl KindCache {
     pub(crate) fn uncover(&mut self, scope: &Scope, depth: Depth) {
         self.coverage.remove(&(scope.clone(), depth));
         let places: Vec<Place> = match scope {
-            Scope::All => self.objects.keys().cloned().collect(),
+            Scope::All => self.objects.places().cloned().collect(),
             Scope::Namespace(namespace) => {
                 self.in_namespace(Some(namespace)).map(|(place, _)| place.clone()).collect()
             }
-            Scope::Named(_) => self.objects.keys().filter(|place| scope.contains(place)).cloned().collect(),
+            Scope::Named(_) => self.objects.places().filter(|place| scope.contains(place)).cloned().collect(),
             Scope::Object(object) => vec![Place::of(object)],
         };
         for place in places {
@@ -181,7 +183,7 @@ impl KindCache {
         for synced in self.coverage.values_mut() {
             *synced = false;
         }
-        let places: Vec<Place> = self.objects.keys().cloned().collect();
+        let places: Vec<Place> = self.objects.places().cloned().collect();
         Some(places.iter().filter_map(|place| self.vanish(place)).collect())
     }
 
@@ -261,7 +263,7 @@ impl KindCache {
             return;
         }
         let mut index = Index::default();
-        for (place, entry) in &self.objects {
+        for (place, entry) in self.objects.iter() {
             index.put(place, on.value(&entry.object));
         }
         self.indexes.insert(on, index);
@@ -291,7 +293,7 @@ impl KindCache {
         let from = Place { namespace: namespace.cloned(), name: "".into() };
         let namespace = namespace.cloned();
         self.objects
-            .range(from..)
+            .from(from)
             .take_while(move |(place, _)| namespace.is_none() || place.namespace == namespace)
     }
 

@@ -1,6 +1,6 @@
 //! What all parts of a cluster share: the caches, the watches under way, the feed of changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use evenkeel_core::contract::{Failure, Gvk};
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     pub(crate) recorder: Recorder,
     /// Live lists under way, by kind, namespace and labels.
     pub(crate) turns: Turns<Collection>,
-    kinds: RwLock<BTreeMap<Gvk, Arc<RwLock<KindCache>>>>,
+    kinds: RwLock<HashMap<Gvk, Arc<RwLock<KindCache>>>>,
     watches: Mutex<Watches>,
     feed: Mutex<Option<mpsc::Sender<CacheEvent>>>,
     /// Raised whenever a part is in sync or a kind comes or goes.
@@ -92,7 +92,7 @@ impl Shared {
             arrivals: Arrivals::default(),
             recorder: Recorder::default(),
             turns: Turns::default(),
-            kinds: RwLock::new(BTreeMap::new()),
+            kinds: RwLock::default(),
             watches: Mutex::new(BTreeMap::new()),
             feed: Mutex::new(None),
             progress: watch::Sender::new(0),
@@ -119,7 +119,10 @@ impl Shared {
 
     /// All caches, in the order of their kinds.
     pub(crate) fn all_kinds(&self) -> Vec<Arc<RwLock<KindCache>>> {
-        read(&self.kinds).values().cloned().collect()
+        let kinds = read(&self.kinds);
+        let mut all: Vec<_> = kinds.iter().collect();
+        all.sort_unstable_by_key(|(gvk, _)| *gvk);
+        all.into_iter().map(|(_, kind)| Arc::clone(kind)).collect()
     }
 
     /// The kind is not served: its objects are gone. Told once.

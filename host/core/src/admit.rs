@@ -9,7 +9,7 @@ use crate::canonical::{canonical, same};
 use crate::contract::{Action, Apply, Event, Failure, FailureKind, Json, ObjectRef, Propagation};
 use crate::fingerprint::Fingerprint;
 use crate::limits::REMEMBERED_APPLIES_MAX;
-use crate::noop::{is_noop, owned_values};
+use crate::noop::{is_noop, is_noop_with, owned_values};
 use crate::object::CachedObject;
 use crate::target::ActionTarget;
 use crate::tree::Tree;
@@ -109,8 +109,11 @@ pub fn admit(target: &ActionTarget<'_>, circumstances: &Circumstances<'_>) -> Ve
     let manager = circumstances.manager.to_owned();
     let seen = circumstances.seen;
     match target.action() {
-        Action::Create(apply) => match body(target, apply, circumstances, None) {
-            Ok(body) => Verdict::Send(Write::Create { object: object.clone(), body: text(body), manager }),
+        Action::Create(apply) => match metadata(target, apply, circumstances, None) {
+            Ok(metadata) => {
+                let body = text(with_metadata(target, metadata));
+                Verdict::Send(Write::Create { object: object.clone(), body, manager })
+            }
             Err(failure) => Verdict::Fail(failure),
         },
         Action::Apply(apply) => applying(target, object, apply, None, circumstances),
@@ -174,36 +177,46 @@ fn applying(
     subresource: Option<&'static str>,
     circumstances: &Circumstances<'_>,
 ) -> Verdict {
-    let body = match body(target, apply, circumstances, circumstances.seen) {
-        Ok(body) => body,
+    let metadata = match metadata(target, apply, circumstances, circumstances.seen) {
+        Ok(metadata) => metadata,
         Err(failure) => return Verdict::Fail(failure),
     };
     if let Some(seen) = circumstances.seen
-        && is_so(object, &body, seen, subresource, circumstances)
+        && is_so(object, (target, &metadata), seen, subresource, circumstances)
     {
         return Verdict::Skip(SkipReason::AlreadySo);
     }
     let manager = circumstances.manager.to_owned();
     Verdict::Send(Write::Apply {
         object: object.clone(),
-        body: text(body),
+        body: text(with_metadata(target, metadata)),
         manager,
         force: apply.force,
         subresource,
     })
 }
 
-/// The object to create or apply, with its owner and the UID of what it means.
-fn body(
+/// The object to create or apply.
+fn with_metadata(target: &ActionTarget<'_>, metadata: Value) -> Map<String, Value> {
+    let mut body = target.body().clone();
+    body.insert("metadata".into(), metadata);
+    body
+}
+
+/// The metadata of an object to create or apply, with its owner and the UID of what it means.
+fn metadata(
     target: &ActionTarget<'_>,
     apply: &Apply,
     circumstances: &Circumstances<'_>,
     seen: Option<&CachedObject>,
-) -> Result<Map<String, Value>, Failure> {
-    let mut body = target.body().clone();
-    let metadata = body.entry("metadata").or_insert_with(|| json!({}));
-    let Some(metadata) = metadata.as_object_mut() else {
-        return Err(Failure::new(FailureKind::Invalid, "the metadata of an object to apply is no object"));
+) -> Result<Value, Failure> {
+    let mut metadata = match target.body().get("metadata") {
+        None => Map::new(),
+        Some(Value::Object(metadata)) => metadata.clone(),
+        Some(_) => {
+            let message = "the metadata of an object to apply is no object";
+            return Err(Failure::new(FailureKind::Invalid, message));
+        }
     };
     if let Some(seen) = seen {
         metadata.insert("uid".into(), seen.head().uid.clone().into());
@@ -217,9 +230,9 @@ fn body(
             let message = format!("{} is controlled by another owner", seen_as(target));
             return Err(Failure::new(FailureKind::Conflict, message));
         }
-        own(metadata, owner);
+        own(&mut metadata, owner);
     }
-    Ok(body)
+    Ok(Value::Object(metadata))
 }
 
 fn seen_as(target: &ActionTarget<'_>) -> String {
@@ -245,16 +258,19 @@ fn owner_reference(owner: &CachedObject) -> Value {
 
 fn is_so(
     object: &ObjectRef,
-    body: &Map<String, Value>,
+    (target, metadata): (&ActionTarget<'_>, &Value),
     seen: &CachedObject,
     subresource: Option<&'static str>,
     circumstances: &Circumstances<'_>,
 ) -> bool {
     let fields = managed(seen, circumstances.manager, subresource);
-    is_noop_text(body, seen.json(), fields)
+    let trees = (Tree::parse(seen.json()), Tree::parse(fields));
+    let (Some(current), Some(owned)) = trees else { return false };
+    // Most are told by this, and nothing is copied for it.
+    is_noop_with(target.body(), Some(metadata), &current, &owned)
         || circumstances.answered.was_so(
             &Slot::new(object, circumstances.manager, subresource),
-            body,
+            || with_metadata(target, metadata.clone()),
             seen.json(),
             fields,
         )
@@ -357,7 +373,7 @@ impl Answered {
             return;
         }
         let Some(made) = owned(answer.json(), fields) else { return };
-        let wanted = fingerprint(&body);
+        let wanted = fingerprint(body);
         if self.known.insert(slot.clone(), (wanted, made)).is_none() {
             self.order.push_back(slot);
         }
@@ -368,16 +384,21 @@ impl Answered {
         }
     }
 
-    fn was_so(&self, slot: &Slot, body: &Map<String, Value>, current: &str, fields: &str) -> bool {
+    fn was_so(
+        &self,
+        slot: &Slot,
+        body: impl FnOnce() -> Map<String, Value>,
+        current: &str,
+        fields: &str,
+    ) -> bool {
         self.known.get(slot).is_some_and(|(wanted, made)| {
-            *wanted == fingerprint(body) && Some(*made) == owned(current, fields)
+            *wanted == fingerprint(body()) && Some(*made) == owned(current, fields)
         })
     }
 }
 
 /// Of what was applied, without the guard, which a first apply did not have.
-fn fingerprint(body: &Map<String, Value>) -> Fingerprint {
-    let mut body = body.clone();
+fn fingerprint(mut body: Map<String, Value>) -> Fingerprint {
     if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("uid");
     }

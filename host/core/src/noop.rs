@@ -20,29 +20,46 @@ type Owned<'j> = [(Cow<'j, str>, Tree<'j>)];
 
 /// Whether applying `applied` as the manager that owns `fields` (its `fieldsV1`) would leave `current` as it is.
 pub fn is_noop(applied: &Map<String, Value>, current: &Tree<'_>, fields: &Tree<'_>) -> bool {
+    is_noop_with(applied, applied.get("metadata"), current, fields)
+}
+
+/// The same of an object that is applied with this metadata instead of its own.
+pub fn is_noop_with(
+    applied: &Map<String, Value>,
+    metadata: Option<&Value>,
+    current: &Tree<'_>,
+    fields: &Tree<'_>,
+) -> bool {
     let Some(owned) = fields.members() else { return false };
-    let metadata = applied.get("metadata").map(|metadata| owned_metadata(metadata, owned));
     let is_applied = |name: &str| match name {
-        "metadata" => matches!(metadata, Some(Some(_))),
+        "metadata" => metadata.is_some(),
         "apiVersion" | "kind" => false,
         name => applied.contains_key(name),
     };
-    let fine = |(key, value): (&String, &Value)| match (key.as_str(), &metadata) {
-        ("apiVersion" | "kind", _) => true,
-        ("metadata", Some(Some(metadata))) => holds_member(key, metadata, current, owned),
-        ("metadata", _) => true,
-        _ => holds_member(key, value, current, owned),
+    let fine = |(key, value): (&String, &Value)| match key.as_str() {
+        "apiVersion" | "kind" | "metadata" => true,
+        key => holds_member(key, value, current, owned),
     };
-    applied.iter().all(fine) && all_applied(owned, is_applied)
+    applied.iter().all(fine)
+        && metadata.is_none_or(|metadata| holds_metadata(metadata, current, owned))
+        && all_applied(owned, is_applied)
 }
 
-/// The part of the metadata that a manager can own; none where there is none of it, and none is owned.
-fn owned_metadata(metadata: &Value, owned: &Owned<'_>) -> Option<Value> {
-    let Value::Object(fields) = metadata else { return Some(metadata.clone()) };
-    let mut fields = fields.clone();
-    fields.retain(|key, _| !UNOWNED.contains(&key.as_str()));
-    let says_nothing = fields.is_empty() && node_of(owned, "metadata").is_none();
-    (!says_nothing).then_some(Value::Object(fields))
+/// Whether the part of the metadata that a manager can own is there as applied and owned just so.
+fn holds_metadata(metadata: &Value, current: &Tree<'_>, owned: &Owned<'_>) -> bool {
+    let Value::Object(fields) = metadata else { return holds_member("metadata", metadata, current, owned) };
+    let is_ours = |key: &str| !UNOWNED.contains(&key);
+    let mut ours = fields.iter().filter(|(key, _)| is_ours(key)).peekable();
+    let says_nothing = ours.peek().is_none();
+    let Some(node) = node_of(owned, "metadata") else { return says_nothing };
+    let (Some(owned), Some(there @ Tree::Object(_))) = (node.members(), current.get("metadata")) else {
+        return false;
+    };
+    if owned.iter().all(|(key, _)| key == ".") {
+        return says_nothing;
+    }
+    ours.all(|(key, value)| holds_member(key, value, there, owned))
+        && all_applied(owned, |name| is_ours(name) && fields.contains_key(name))
 }
 
 /// Whether a part is there as applied and owned just so.

@@ -24,6 +24,9 @@ pub enum Priority {
 
 const PRIORITIES: [Priority; 3] = [Priority::Change, Priority::Retry, Priority::Resync];
 
+/// Places that an empty line has room for.
+const LINE_KEPT: usize = 32;
+
 /// A work queue over keys `K`, each with the trigger `T` that put it there first.
 #[derive(Debug)]
 pub struct Queue<K, T> {
@@ -227,6 +230,9 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
     /// The lane's keys are all taken out, and none will come again.
     pub fn forget_lane(&mut self, lane: u64) {
         self.adds.remove(&lane);
+        for Lanes { lanes, .. } in self.ready.values_mut() {
+            lanes.remove(&lane);
+        }
     }
 
     /// Moves what is due into line.
@@ -252,11 +258,8 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
     /// The most urgent priority that has a key in line, and its next lane; now and then the next priority, so that none
     /// starves.
     fn next_turn(&mut self, shut: &impl Fn(u64) -> bool) -> Option<(Priority, u64)> {
-        let mut waiting = Vec::with_capacity(PRIORITIES.len());
-        for priority in PRIORITIES {
-            waiting.extend(self.next_lane(priority, shut).map(|lane| (priority, lane)));
-        }
-        let mut waiting = waiting.into_iter();
+        let turns = PRIORITIES.map(|priority| self.next_lane(priority, shut).map(|lane| (priority, lane)));
+        let mut waiting = turns.into_iter().flatten();
         let first = waiting.next()?;
         let Some(second) = waiting.next() else {
             self.streak = 0;
@@ -270,23 +273,16 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
         Some(first)
     }
 
-    /// The first lane after the last one that has a key in line and is not shut. Drops places on the way that were given up for a more
-    /// urgent one, or taken out, and lanes that are empty.
+    /// The first lane after the last one that has a key in line and is not shut. Empty lanes stay: they are as few as the
+    /// controllers, and the next key of one comes soon.
     fn next_lane(&mut self, priority: Priority, shut: &impl Fn(u64) -> bool) -> Option<u64> {
         let Lanes { lanes, last } = self.ready.get_mut(&priority)?;
-        loop {
-            let in_turn = lanes.range(last.saturating_add(1)..).chain(lanes.range(..=*last));
-            let lane = in_turn.map(|(lane, _)| *lane).find(|lane| !shut(*lane))?;
-            let line = lanes.get_mut(&lane)?;
-            while let Some((key, place)) = line.front() {
-                let waiting = self.slots.get(key).and_then(|slot| slot.waiting.as_ref());
-                if waiting.is_some_and(|waiting| waiting.place == Some(*place)) {
-                    return Some(lane);
-                }
-                line.pop_front();
-            }
-            lanes.remove(&lane);
-        }
+        let slots = &self.slots;
+        let has_turn = |(lane, line): (&u64, &mut VecDeque<(K, u64)>)| {
+            (!shut(*lane) && has_key_in_line(line, slots)).then_some(*lane)
+        };
+        let after = lanes.range_mut(last.saturating_add(1)..).find_map(has_turn);
+        after.or_else(|| lanes.range_mut(..=*last).find_map(has_turn))
     }
 
     fn forget_empty(&mut self, key: &K) {
@@ -298,6 +294,20 @@ impl<K: Clone + Eq + Hash, T> Queue<K, T> {
             self.slots.remove(key);
         }
     }
+}
+
+/// Whether a key is in line. Drops places before it that were given up for a more urgent one, or taken out.
+fn has_key_in_line<K: Eq + Hash, T>(line: &mut VecDeque<(K, u64)>, slots: &HashMap<K, Slot<T>>) -> bool {
+    while let Some((key, place)) = line.front() {
+        let waiting = slots.get(key).and_then(|slot| slot.waiting.as_ref());
+        if waiting.is_some_and(|waiting| waiting.place == Some(*place)) {
+            return true;
+        }
+        line.pop_front();
+    }
+    // After a sweep a line would keep the memory of ten thousand keys.
+    line.shrink_to(LINE_KEPT);
+    false
 }
 
 impl<T> Slot<T> {

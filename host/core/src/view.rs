@@ -1,6 +1,7 @@
 //! The part of an object that a question is about: a change outside it wakes nobody.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use crate::fingerprint::{Fingerprint, Hasher};
 use crate::limits::VIEW_POINTERS_MAX;
@@ -58,8 +59,11 @@ impl View {
 
     /// The whole object.
     pub fn whole() -> Self {
-        let none: [&str; 0] = [];
-        Self::parse(&none).expect("no pointer is no wrong pointer")
+        static WHOLE: LazyLock<View> = LazyLock::new(|| {
+            let none: [&str; 0] = [];
+            View::parse(&none).expect("no pointer is no wrong pointer")
+        });
+        WHOLE.clone()
     }
 
     /// Whether it is the whole object.

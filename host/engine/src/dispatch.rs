@@ -17,12 +17,17 @@ use crate::state::State;
 
 /// Takes one event in.
 pub(crate) fn dispatch(shared: &Shared, event: &CacheEvent) {
-    match event {
-        CacheEvent::Changed(change) => changed(&mut shared.state(), change),
-        CacheEvent::Synced { gvk, scope } => synced(shared, gvk, scope),
-        CacheEvent::Serving { gvk, served } => serving(&mut shared.state(), gvk, *served),
+    if let CacheEvent::Synced { gvk, scope } = event {
+        synced(shared, gvk, scope);
+        return shared.wake();
     }
-    shared.wake();
+    let mut state = shared.state();
+    match event {
+        CacheEvent::Changed(change) => changed(&mut state, change),
+        CacheEvent::Serving { gvk, served } => serving(&mut state, gvk, *served),
+        CacheEvent::Synced { .. } => {}
+    }
+    shared.release(state);
 }
 
 fn changed(state: &mut State, change: &Change) {

@@ -165,7 +165,7 @@ impl Wakers {
 /// Every key, found by its object or its number.
 #[derive(Default)]
 pub(crate) struct Keys {
-    by_object: HashMap<(ControllerId, ObjectRef), Key>,
+    by_object: HashMap<ControllerId, HashMap<ObjectRef, Key>>,
     entries: HashMap<Key, Entry>,
     given: u64,
     /// Keys whose primary is gone, oldest first; some may have come back since.
@@ -174,8 +174,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn find(&self, controller: ControllerId, object: &ObjectRef) -> Option<Key> {
-        // The map's key owns its parts; five reference counts are cheaper than a second map.
-        self.by_object.get(&(controller, object.clone())).copied()
+        self.by_object.get(&controller)?.get(object).copied()
     }
 
     /// The key of an object, made where it is new; tells whether it is.
@@ -186,7 +185,7 @@ impl Keys {
         self.given += 1;
         let key = Key { controller, serial: self.given };
         self.entries.insert(key, Entry::new(object.clone()));
-        self.by_object.insert((controller, object.clone()), key);
+        self.by_object.entry(controller).or_default().insert(object.clone(), key);
         (key, true)
     }
 
@@ -201,7 +200,12 @@ impl Keys {
     /// Lets go of a key.
     pub(crate) fn remove(&mut self, key: Key) -> Option<Entry> {
         let entry = self.entries.remove(&key)?;
-        self.by_object.remove(&(key.controller, entry.object.clone()));
+        if let Some(of_controller) = self.by_object.get_mut(&key.controller) {
+            of_controller.remove(&entry.object);
+            if of_controller.is_empty() {
+                self.by_object.remove(&key.controller);
+            }
+        }
         Some(entry)
     }
 
@@ -217,14 +221,9 @@ impl Keys {
 
     /// Every key of a controller, by its object.
     pub(crate) fn of(&self, controller: ControllerId) -> Vec<Key> {
-        let mut keys: Vec<_> = self
-            .by_object
-            .iter()
-            .filter(|((of, _), _)| *of == controller)
-            .map(|((_, object), key)| (object, *key))
-            .collect();
+        let mut keys: Vec<_> = self.by_object.get(&controller).into_iter().flatten().collect();
         keys.sort_unstable_by_key(|(object, _)| *object);
-        keys.into_iter().map(|(_, key)| key).collect()
+        keys.into_iter().map(|(_, key)| *key).collect()
     }
 
     /// Every entry with its key, in no order that may be shown.

@@ -19,8 +19,8 @@ use crate::shared::Shared;
 use crate::state::{State, Taken};
 use crate::worker::{Close, Concluded, Counted, Ended, Failed, Waiting};
 
-/// Notes how a look ended, and lets go of the key.
-pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: Close) {
+/// Notes how a look ended, and lets go of the key. Tells whether its worker is noted as at rest, too.
+pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: Close) -> bool {
     let Close { record, counted, primary_gone } = close;
     let now = shared.now();
     let need = match &ended {
@@ -30,12 +30,22 @@ pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: C
     let gist = Gist::of(&ended, |failed| {
         matches!(retry_of(shared, taken, failed), Retry::BackOff(_) | Retry::AtOnce)
     });
+    // Most looks have nothing to tell and nothing to wait for: all of them is noted under one lock.
+    let is_quiet = record.is_none() && need.is_none();
+    if is_quiet {
+        observe(shared, taken, &gist, now, None);
+    }
     let mut state = shared.state();
     let mut settling = Settling { shared, state: &mut state, taken, primary_gone, now };
     settling.count(&ended, counted);
     settling.note(ended);
     state.queue.done(&taken.key, now);
     state.at_work.remove(&taken.key);
+    if is_quiet {
+        state.rests(&taken.plugin);
+        shared.release(state);
+        return true;
+    }
     drop(state);
     observe(shared, taken, &gist, now, record.as_ref());
     if let Some(record) = record {
@@ -45,6 +55,7 @@ pub(crate) fn settle(shared: &Arc<Shared>, taken: &Taken, ended: Ended, close: C
         parked(shared, taken, &need);
     }
     shared.wake();
+    false
 }
 
 /// Tells whoever counts.

@@ -117,10 +117,13 @@ impl Shared {
     /// Has a worker look at the queue where a key is in line, and the timer where one is due before it would ring. A
     /// task that wakes for nothing costs more than all that most looks do.
     pub(crate) fn wake(&self) {
-        let (ready, sooner) = {
-            let state = self.state();
-            (state.queue.is_ready(self.now()), state.is_due_before_the_timer())
-        };
+        self.release(self.state());
+    }
+
+    /// Lets go of the state, and does what [`Shared::wake`] does: for those who hold it anyway.
+    pub(crate) fn release(&self, state: MutexGuard<'_, State>) {
+        let (ready, sooner) = (state.queue.is_ready(self.now()), state.is_due_before_the_timer());
+        drop(state);
         if ready {
             self.ready.notify_one();
         }
@@ -225,8 +228,7 @@ impl Shared {
         let Some(id) = state.controller_named(plugin, controller) else { return false };
         let (key, _) = state.keys.intern(id, object);
         state.enqueue(key, trigger, Priority::Change);
-        drop(state);
-        self.wake();
+        self.release(state);
         true
     }
 
@@ -277,8 +279,11 @@ impl Shared {
             if more {
                 self.ready.notify_one();
             }
-            let _rest = Rest(&self, taken.plugin.clone());
-            worker::run(&self, taken).await;
+            let mut rest = Rest { shared: &self, plugin: Some(taken.plugin.clone()) };
+            if worker::run(&self, taken).await {
+                rest.is_known();
+            }
+            drop(rest);
             // A look may wait for nothing at all. Many of them in a row would keep this thread from the probes and from
             // whoever wants the host to end.
             tokio::task::consume_budget().await;
@@ -292,12 +297,24 @@ fn lane(key: &Key) -> u64 {
 }
 
 /// Counts a worker as at rest when its pass ends, however it ends.
-struct Rest<'a>(&'a Shared, Arc<str>);
+struct Rest<'a> {
+    shared: &'a Shared,
+    /// Of the pass; none once the state knows.
+    plugin: Option<Arc<str>>,
+}
+
+impl Rest<'_> {
+    fn is_known(&mut self) {
+        self.plugin = None;
+    }
+}
 
 impl Drop for Rest<'_> {
     fn drop(&mut self) {
-        self.0.state().rests(&self.1);
-        self.0.rested.notify_waiters();
+        if let Some(plugin) = &self.plugin {
+            self.shared.state().rests(plugin);
+        }
+        self.shared.rested.notify_waiters();
     }
 }
 

@@ -46,11 +46,11 @@ pub(crate) struct State {
     /// Keys at work.
     pub(crate) running: usize,
     /// Keys at work, a plugin.
-    pub(crate) running_of: BTreeMap<Arc<str>, usize>,
+    pub(crate) running_of: HashMap<Arc<str>, usize>,
     /// Passes that may run at once.
     pub(crate) workers: usize,
     /// Since when each key is at work.
-    pub(crate) at_work: BTreeMap<Key, Duration>,
+    pub(crate) at_work: HashMap<Key, Duration>,
     /// No pass is begun any more.
     pub(crate) stopping: bool,
     /// No pass is begun until this host leads.

@@ -99,15 +99,15 @@ pub(crate) struct Failed {
     pub(crate) denied: bool,
 }
 
-/// Looks at a key, and has what came of it noted.
-pub(crate) async fn run(shared: &Arc<Shared>, taken: Taken) {
+/// Looks at a key, and has what came of it noted. Tells whether the worker is noted as at rest, too.
+pub(crate) async fn run(shared: &Arc<Shared>, taken: Taken) -> bool {
     let mut look = Look::new(shared, &taken);
     let ended = match AssertUnwindSafe(look.run()).catch_unwind().await {
         Ok(ended) => ended,
         Err(panic) => panicked(&*panic, &taken),
     };
     let close = look.close(&ended);
-    settle::settle(shared, &taken, ended, close);
+    settle::settle(shared, &taken, ended, close)
 }
 
 /// A panic is a bug of ours; it costs this pass only.

@@ -89,7 +89,7 @@ fn check(script: &str, expect: Expect) {
     }
     let left: Vec<String> = kind.in_scope(None).map(|object| show(object)).collect();
     let _ = writeln!(out, "left: {}", left.join(", "));
-    let bytes: usize = kind.objects.values().map(|entry| weight(&entry.object)).sum();
+    let bytes: usize = kind.objects.iter().map(|(_, entry)| weight(&entry.object)).sum();
     assert_eq!(kind.bytes, bytes, "bytes are counted right");
     expect.assert_eq(&out);
 }

@@ -182,6 +182,7 @@ impl<'a> Look<'a> {
     async fn answer_in_advance(&mut self) -> Result<(), Box<Need>> {
         // A sweep is for what was missed.
         let doubts = self.taken.resync_due || self.taken.trigger == Trigger::Resync;
+        self.answered.reserve(self.taken.learned.len());
         for query in self.taken.learned.iter() {
             let seen = match query.query() {
                 Query::External(external) => {
