@@ -89,8 +89,13 @@ impl World {
     pub async fn told_again(&self, query: &ExternalQuery, before: u64) {
         let mut told = self.told.clone();
         let again = told.wait_for(|told| told.get(query).is_some_and(|count| *count > before));
-        let again = tokio::time::timeout(PATIENCE, again).await;
-        again.unwrap_or_else(|_| panic!("it tells of {query:?}")).expect("it goes on telling");
+        let Ok(again) = tokio::time::timeout(PATIENCE, again).await else {
+            let stands = self.ask_query(&self.caller, query.clone()).await;
+            self.vsphere.doubt(query);
+            let read = self.ask_query(&self.caller, query.clone()).await;
+            panic!("nothing was told of {query:?}\n  it stands as {stands}\n  read anew     {read}");
+        };
+        again.expect("it goes on telling");
     }
 
     pub async fn ask_as(&self, caller: &Caller, question: &str, arguments: Value) -> Value {
