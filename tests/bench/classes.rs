@@ -19,6 +19,8 @@ use crate::Scale;
 use crate::measure::{at, micros};
 use crate::product::{multi, plugin, runtime, sandbox, settle};
 
+/// Seconds after the last machine that still belong to its coming: a key that is busy all the time is paced.
+const SETTLE_SECONDS: u64 = 60;
 /// Minutes of rest between the last machine and the deletion.
 const REST_MINUTES: u64 = 60;
 /// Minutes that machines take to go, one after the other.
@@ -91,6 +93,7 @@ fn story(machines: usize) -> String {
          given:\n  - {{apiVersion: v1, kind: Namespace, metadata: {{name: shoot}}}}\n  - {class}\n\
          steps:\n\
          \x20 - repeat: {{times: {machines}, steps: [{{create: {machine}}}, {{advance: 1s}}]}}\n\
+         \x20 - advance: {SETTLE_SECONDS}s\n\
          \x20 - advance: {REST_MINUTES}m\n\
          \x20 - delete: {{kind: MachineClass, namespace: shoot, name: a}}\n\
          \x20 - repeat: {{times: {machines}, steps: [{{delete: {{kind: Machine, namespace: shoot, name: \"m{{n}}\"}}}}, {{advance: {pause}ms}}]}}\n"
@@ -104,7 +107,7 @@ fn tell(guest: &Arc<dyn Guest>, machines: usize) -> anyhow::Result<[Counts; 3]> 
     ensure!(told.failures.is_empty(), "the story: {:?}", told.failures);
     let of_class: Vec<_> = told.passes.iter().filter(|record| record.controller == "machine-class").collect();
     let begin = of_class.first().context("no pass of the class")?.time.parse::<jiff::Timestamp>()?;
-    let scaled = begin + Duration::from_secs(u64::try_from(machines)?);
+    let scaled = begin + Duration::from_secs(u64::try_from(machines)? + SETTLE_SECONDS);
     let rested = scaled + Duration::from_secs(REST_MINUTES * 60);
     let mut counts = [Counts::default(); 3];
     for record in of_class {
