@@ -10,7 +10,7 @@ use evenkeel_core::queue::Priority;
 use evenkeel_core::record::Trigger;
 
 use crate::answers::primary_scopes;
-use crate::keys::{ControllerId, Key, Wait};
+use crate::keys::{ControllerId, Wait};
 use crate::paused::is_paused;
 use crate::shared::Shared;
 use crate::state::State;
@@ -34,8 +34,7 @@ fn changed(state: &mut State, change: &Change) {
     primary_changed(state, change);
     let trigger = Trigger::Changed { object: change.object.clone() };
     for key in state.deps.affected(change) {
-        note_waker(state, key, &change.object);
-        state.enqueue(key, trigger.clone(), Priority::Change);
+        state.enqueue_changed(key, trigger.clone(), &change.object);
     }
 }
 
@@ -76,12 +75,6 @@ fn primary_gone(state: &mut State, controller: ControllerId, change: &Change) {
     let Some(entry) = state.keys.get_mut(key) else { return };
     entry.last_seen = change.old.clone();
     state.enqueue(key, Trigger::Changed { object: change.object.clone() }, Priority::Change);
-}
-
-fn note_waker(state: &mut State, key: Key, waker: &ObjectRef) {
-    if let Some(entry) = state.keys.get_mut(key) {
-        entry.wakers.note(waker);
-    }
 }
 
 /// A list came in whole: whoever waited for it runs, and every primary of the kind is considered once.

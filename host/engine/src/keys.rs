@@ -11,6 +11,7 @@ use evenkeel_core::memo::Digest;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
 
+use crate::doubt::Doubt;
 use crate::limits::GONE_KEYS_MAX;
 
 /// A controller of a plugin, for as long as the host lives: a swap keeps it.
@@ -69,6 +70,8 @@ pub(crate) struct Entry {
     pub(crate) resync_at: Option<Duration>,
     /// Something else than an object has woken it, so that answers from outside Kubernetes may have changed.
     pub(crate) look_outside: bool,
+    /// What has changed since it was looked at.
+    pub(crate) doubt: Doubt,
     /// Slows it down where it wakes too often.
     pub(crate) breaker: Breaker,
     /// Until when the breaker holds it back.
@@ -244,6 +247,7 @@ impl Entry {
             failures: 0,
             stale_runs: 0,
             look_outside: false,
+            doubt: Doubt::Everything,
             last_seen: None,
             gone: false,
             wait: None,

@@ -13,6 +13,7 @@ pub mod clock;
 mod crds;
 pub mod directory;
 mod dispatch;
+mod doubt;
 mod external;
 pub mod faults;
 mod health;

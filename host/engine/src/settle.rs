@@ -12,6 +12,7 @@ use evenkeel_core::record::{PassRecord, Trigger};
 use evenkeel_core::retry::{self, Retry};
 
 use crate::answers::want_need;
+use crate::doubt::Doubt;
 use crate::keys::{Basis, Entry, Key, Memo, Wait};
 use crate::limits::{RESYNC_MIN, STALE_RUNS_MAX};
 use crate::observe::{Gist, LookReport};
@@ -153,9 +154,13 @@ impl Settling<'_> {
             slot.health.answered(self.taken.key);
         }
         let looked = matches!(ended, Ended::Stands | Ended::StillRejected | Ended::Concluded(_));
-        if self.taken.look_outside && !looked {
-            // It has yet to be done.
-            self.entry(|entry| entry.look_outside = true);
+        if !looked {
+            // What was to be looked at has yet to be.
+            let outside = self.taken.look_outside;
+            self.entry(|entry| {
+                entry.look_outside |= outside;
+                entry.doubt = Doubt::Everything;
+            });
         }
         match ended {
             Ended::NotOurs => self.state.forget(self.key()),

@@ -17,6 +17,7 @@ use evenkeel_core::queue::{Priority, Queue};
 use evenkeel_core::record::Trigger;
 use tokio::time::Instant;
 
+use crate::doubt::Doubt;
 use crate::external::ExternalIndex;
 use crate::health::Health;
 use crate::keys::{Basis, ControllerId, Entry, Key, Keys, Memo, Wait};
@@ -144,6 +145,8 @@ pub(crate) struct Taken {
     pub(crate) resync_due: bool,
     /// Something else than an object woke it, so that answers from outside Kubernetes may have changed.
     pub(crate) look_outside: bool,
+    /// What has changed since it was looked at before.
+    pub(crate) doubt: Doubt,
 }
 
 impl Taken {
@@ -152,7 +155,7 @@ impl Taken {
     }
 
     /// The memo, unless time or a failure has made it of no use.
-    fn memo_in_force(&self) -> Option<&Memo> {
+    pub(crate) fn memo_in_force(&self) -> Option<&Memo> {
         let memo = self.memo.as_deref()?;
         let outdated = (self.requeue_due && (memo.timely || memo.told)) || (self.resync_due && memo.told);
         (self.failure.is_none() && !outdated).then_some(memo)
@@ -336,6 +339,19 @@ impl State {
         let Some(entry) = self.keys.get_mut(key).filter(|_| !self.stopping) else { return };
         // Of several triggers the queue keeps one.
         entry.look_outside |= !is_of_an_object(&trigger);
+        entry.doubt = Doubt::Everything;
+        self.line_up(key, trigger, priority);
+    }
+
+    /// Has a key run because of one object, of which an answer or what it applied has changed.
+    pub(crate) fn enqueue_changed(&mut self, key: Key, trigger: Trigger, object: &ObjectRef) {
+        let Some(entry) = self.keys.get_mut(key).filter(|_| !self.stopping) else { return };
+        entry.wakers.note(object);
+        entry.doubt.note(object);
+        self.line_up(key, trigger, Priority::Change);
+    }
+
+    fn line_up(&mut self, key: Key, trigger: Trigger, priority: Priority) {
         let since = self.start.0.elapsed();
         self.queue.add(key, Queued { trigger, since }, priority);
     }
@@ -455,6 +471,10 @@ impl State {
             || requeue_due
             || resync_due
             || !is_of_an_object(&queued.trigger);
+        let mut doubt = std::mem::replace(&mut entry.doubt, Doubt::none());
+        if requeue_due || resync_due || !matches!(queued.trigger, Trigger::Changed { .. }) {
+            doubt = Doubt::Everything;
+        }
         let Entry {
             object,
             learned,
@@ -488,6 +508,7 @@ impl State {
             requeue_due,
             resync_due,
             look_outside,
+            doubt,
         })
     }
 

@@ -48,7 +48,7 @@ async fn prune(look: &mut Look<'_>, memo: &Memo) -> Result<(), Stop> {
 }
 
 /// The action that repairs what an earlier one left behind; none where it is as it was left.
-fn drifted(look: &Look<'_>, kept: &Kept) -> Result<Option<Action>, Stop> {
+pub(super) fn drifted(look: &Look<'_>, kept: &Kept) -> Result<Option<Action>, Stop> {
     let depth = action_depth(&kept.action);
     let current = match look.shared.cluster.get_at(&kept.object, depth) {
         Lookup::Found(current) => Some(current),

@@ -20,6 +20,7 @@ use super::act::need;
 use super::world::Written;
 use super::{Close, Concluded, Counted, Ended, Failed, Waiting, drift};
 use crate::answers::{Answered, Seen, look, primary_depth, want};
+use crate::doubt::Doubt;
 use crate::keys::{Basis, Kept};
 use crate::limits::PASSES_BEFORE_RELEARNING;
 use crate::notes::Notes;
@@ -143,6 +144,9 @@ impl<'a> Look<'a> {
             None if self.taken.last_seen.is_none() && !self.taken.asked_for() => return Ended::NotOurs,
             Some(_) | None => {}
         }
+        if self.stands_at_a_glance() {
+            return Ended::Stands;
+        }
         if let Err(need) = self.answer_in_advance().await {
             return Ended::Waiting(Waiting { need, queries: None });
         }
@@ -163,6 +167,30 @@ impl<'a> Look<'a> {
             Ok(ended) => ended,
             Err(stop) => self.ended(stop),
         }
+    }
+
+    /// Whether the remembered conclusion stands because nothing has changed but objects that it applied, and these are as
+    /// it left them. Where one has drifted, or where a change may concern what the pass was answered, the whole is looked
+    /// at.
+    fn stands_at_a_glance(&self) -> bool {
+        let Doubt::Objects(changed) = &self.taken.doubt else { return false };
+        let Some(memo) = self.taken.memo_in_force() else { return false };
+        if changed.is_empty() || !memo.prune.is_empty() || changed.iter().any(|one| self.may_rest_on(one)) {
+            return false;
+        }
+        let mut kept = memo.kept.iter().filter(|kept| changed.contains(&kept.object));
+        kept.all(|kept| matches!(drift::drifted(self, kept), Ok(None)))
+    }
+
+    /// Whether an answer may be about this object.
+    fn may_rest_on(&self, object: &ObjectRef) -> bool {
+        *object == self.taken.object
+            || self.taken.learned.iter().any(|query| match query.query() {
+                Query::Get(get) => get.object == *object,
+                Query::List(list) => list.gvk == object.gvk,
+                Query::External(_) => true,
+                Query::Clock => false,
+            })
     }
 
     /// The primary as the caches show it now.
