@@ -17,6 +17,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("host/cluster", &["wasmtime", "evenkeel-runtime", "evenkeel-engine", "evenkeel-sandbox"]),
     ("host/sandbox", &["evenkeel-", "wasmtime", "kube"]),
     ("host/engine", &["clap", "evenkeel-sandbox", "evenkeel-sim"]),
+    ("host/agent", &["evenkeel-sim", "evenkeel-admin", "jsonschema", "wit-component"]),
     ("host/admin", &["clap", "wasmtime", "evenkeel-runtime", "evenkeel-sandbox"]),
     ("host/providers", &["kube", "k8s-openapi", "wasmtime"]),
     ("host/sim", &["clap", "wasmtime", "evenkeel-runtime"]),

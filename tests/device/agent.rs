@@ -1,14 +1,16 @@
 //! The agent with a power switch: it ends, without a word to anybody, when the n-th durable step is made.
 //!
 //! `evenkeel-test-device ROOT SPEC COMPONENT CACHE CUT AHEAD once|stay [REBOOT…]`: CUT is the step, 0 for none, and AHEAD how many
-//! seconds its clock is ahead. Exit code 0 in effect, 1 failed and rolled back, 3 the power went. The number of steps is told on stderr.
+//! seconds its clock is ahead. Exit code 0 in effect, 1 failed and rolled back, 3 the power went, 4 it went while the device waited
+//! for its next try, 5 the machine reboots: whatever reboots it makes a file `down` in the root. The number of steps is told on stderr.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::Context;
-use evenkeel::agent::{AgentOptions, Settled, run};
+use evenkeel_agent::{AgentOptions, Settled, run};
 use evenkeel_engine::clock::{Clock, SystemClock};
 use evenkeel_providers::device::linux::steps::Steps;
 use evenkeel_runtime::{Runtime, RuntimeOptions};
@@ -16,6 +18,12 @@ use jiff::{SignedDuration, Timestamp};
 
 /// What a power cut ends with.
 const CUT: i32 = 3;
+/// What it ends with once there is nothing to do for a while: whoever tests starts a later run instead of waiting.
+const WAITS: i32 = 4;
+/// What it ends with when the machine goes down.
+const REBOOTS: i32 = 5;
+/// Between two looks whether one of those is so.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A clock that is wrong.
 struct Ahead(SignedDuration);
@@ -24,6 +32,30 @@ impl Clock for Ahead {
     fn now(&self) -> Timestamp {
         SystemClock.now().saturating_add(self.0).unwrap_or(Timestamp::MAX)
     }
+}
+
+/// Ends the process once an update waits for its next try, or the machine goes down.
+async fn end_when_idle(root: PathBuf, clock: Ahead, made: Arc<AtomicU64>) {
+    let state = root.join("var/lib/flightctl/update-state.json");
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let code = if root.join("down").exists() {
+            REBOOTS
+        } else if waits(&std::fs::read(&state).unwrap_or_default(), &clock) {
+            WAITS
+        } else {
+            continue;
+        };
+        eprintln!("steps: {}", made.load(Ordering::SeqCst));
+        std::process::exit(code);
+    }
+}
+
+/// Whether the state tells of a next try that is still to come.
+fn waits(state: &[u8], clock: &Ahead) -> bool {
+    let state: serde_json::Value = serde_json::from_slice(state).unwrap_or_default();
+    let next = state.pointer("/update/nextTry").and_then(serde_json::Value::as_str);
+    next.and_then(|next| next.parse::<Timestamp>().ok()).is_some_and(|next| next > clock.now())
 }
 
 fn main() -> anyhow::Result<std::process::ExitCode> {
@@ -47,7 +79,11 @@ fn main() -> anyhow::Result<std::process::ExitCode> {
     let runtime =
         Runtime::new(RuntimeOptions { cache_dir: Some(cache), concurrency: 8, ..RuntimeOptions::default() })?;
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let ahead = SignedDuration::from_secs(ahead);
     let settled = tokio.block_on(async {
+        if once {
+            tokio::spawn(end_when_idle(root.clone(), Ahead(ahead), Arc::clone(&made)));
+        }
         let plugin = runtime.load(&std::fs::read(&component)?).await?;
         let options = AgentOptions {
             data_dir: root.join("var/lib/evenkeel"),
@@ -60,7 +96,7 @@ fn main() -> anyhow::Result<std::process::ExitCode> {
             config: serde_json::json!({"source": "management"}),
             management: None,
             port: None,
-            clock: Arc::new(Ahead(SignedDuration::from_secs(ahead))),
+            clock: Arc::new(Ahead(ahead)),
             steps,
         };
         run(options, std::future::pending()).await

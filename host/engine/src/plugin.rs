@@ -233,7 +233,10 @@ fn plan(guest: &dyn Guest, spec: &Controller, config: &Json) -> Result<Controlle
 const DELETION: &str = "/metadata/deletionTimestamp";
 
 /// Holds the operator's settings against the plugin's schema.
-fn check_config(manifest: &Manifest, config: &str) -> Result<(), Held> {
+///
+/// # Errors
+/// If they do not fit, with the faults and their places; if the schema is not valid.
+pub fn check_config(manifest: &Manifest, config: &str) -> Result<(), Held> {
     let config: Value = serde_json::from_str(config)
         .map_err(|error| Held::Config { faults: vec![format!("it is no JSON: {error}")] })?;
     let Some(schema) = &manifest.config_schema else {

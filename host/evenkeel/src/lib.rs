@@ -1,6 +1,5 @@
 //! The Evenkeel host and its command line.
 
-pub mod agent;
 pub mod build;
 pub mod cli;
 pub mod output;

@@ -64,6 +64,16 @@ impl Cache {
         Ok(None)
     }
 
+    /// What was compiled of a component, for whichever hosts, as far as it is whole. Nothing of it is removed.
+    #[cfg(any(test, not(feature = "compile")))]
+    pub(crate) fn all_of(&self, component: &str) -> io::Result<Vec<PathBuf>> {
+        let whole = |path: &PathBuf| {
+            let name = digest_in_name(path, component).and_then(|rest| rest.rsplit_once('-'));
+            name.is_some_and(|(_, digest)| digest_of_file(path).is_ok_and(|found| found == digest))
+        };
+        Ok(self.files()?.into_iter().filter(whole).collect())
+    }
+
     /// A file to compile into; it goes away unless it is put.
     pub(crate) fn file_under_way(&self) -> io::Result<NamedTempFile> {
         tempfile::Builder::new().prefix(UNDER_WAY).tempfile_in(&self.folder)
@@ -188,6 +198,19 @@ mod tests {
         assert_eq!(cache.get("a-1")?, Some(path));
         assert_eq!(cache.get("a")?, None);
         assert_eq!(cache.get("a-2")?, None);
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_compiled_elsewhere_is_found_by_its_component_if_it_is_whole() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 100)?;
+        let (one, two) = (put(&cache, "a-1", b"code")?, put(&cache, "a-2", b"other code")?);
+        put(&cache, "b-1", b"code")?;
+        assert_eq!(cache.all_of("a")?, [one.clone(), two.clone()]);
+        std::fs::write(&one, b"evil")?;
+        assert_eq!(cache.all_of("a")?, [two]);
+        assert!(one.exists(), "whoever installed it may want to see it");
         Ok(())
     }
 

@@ -4,7 +4,6 @@
 //! it works in a short-lived child of this program, with limits and without environment; and the memory that a large
 //! component takes to compile goes back to the system.
 
-use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -12,9 +11,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal};
+#[cfg(feature = "compile")]
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
 
+#[cfg(feature = "compile")]
 use crate::cache::hex;
 use crate::engine;
 
@@ -80,22 +81,31 @@ pub enum CompileError {
         /// The last that it said.
         said: String,
     },
+    /// This host has none.
+    #[error(
+        "this host has no compiler, and what was compiled of the plugin elsewhere is not in its folder, or of another host"
+    )]
+    Absent,
     /// It could not be run.
     #[error("the compiler could not be run")]
     Io(#[from] io::Error),
 }
 
 /// Names the code that an engine runs: version, target and settings.
+#[cfg(feature = "compile")]
 pub(crate) fn compatibility(engine: &Engine) -> String {
+    use std::hash::Hash;
     let mut hasher = Sha256Hasher(Sha256::new());
     engine.precompile_compatibility_hash().hash(&mut hasher);
     hex(hasher.0.finalize().get(..8).unwrap_or_default())
 }
 
 /// The same in every process, as the standard library's hasher is not promised to be.
+#[cfg(feature = "compile")]
 struct Sha256Hasher(Sha256);
 
-impl Hasher for Sha256Hasher {
+#[cfg(feature = "compile")]
+impl std::hash::Hasher for Sha256Hasher {
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
@@ -115,6 +125,9 @@ pub(crate) fn compile(
     input: &Path,
     output: &Path,
 ) -> Result<(), CompileError> {
+    if !cfg!(feature = "compile") {
+        return Err(CompileError::Absent);
+    }
     match compiler {
         Compiler::InProcess => {
             let code = precompile(engine, wasm)?;
@@ -127,6 +140,12 @@ pub(crate) fn compile(
     }
 }
 
+#[cfg(not(feature = "compile"))]
+fn precompile(_: &Engine, _: &[u8]) -> Result<Vec<u8>, CompileError> {
+    Err(CompileError::Absent)
+}
+
+#[cfg(feature = "compile")]
 fn precompile(engine: &Engine, wasm: &[u8]) -> Result<Vec<u8>, CompileError> {
     engine.precompile_component(wasm).map_err(|error| CompileError::Invalid { reason: format!("{error:#}") })
 }

@@ -1,8 +1,6 @@
 //! How wasmtime is set up: deterministic, interruptible, and with instances from a pool.
 
-use wasmtime::{
-    Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Result,
-};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Result};
 
 use crate::limits::{Limits, TABLE_ELEMENTS_MAX};
 use crate::swap;
@@ -28,15 +26,15 @@ fn compile_config() -> Config {
         .wasm_component_model(true)
         .memory_init_cow(true)
         .epoch_interruption(true)
-        .cranelift_nan_canonicalization(true)
         .wasm_relaxed_simd(false)
         .relaxed_simd_deterministic(true)
-        .cranelift_opt_level(OptLevel::Speed)
         .max_wasm_stack(WASM_STACK)
         .async_stack_size(ASYNC_STACK)
         // Not written anywhere: it is the way to the memory of a guest that trapped.
         .coredump_on_trap(true)
         .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(FRAMES_MAX));
+    #[cfg(feature = "compile")]
+    config.cranelift_nan_canonicalization(true).cranelift_opt_level(wasmtime::OptLevel::Speed);
     config
 }
 

@@ -7,6 +7,9 @@
 //! Nothing that a guest says is trusted: time, memory, stack and the size of its reply are limited, and a guest that
 //! oversteps costs its own pass only.
 
+// What compiles and what keeps it has no use without a compiler, and is small: it is not taken apart for that.
+#![cfg_attr(not(feature = "compile"), allow(dead_code, unused_imports))]
+
 mod cache;
 mod call;
 mod compile;

@@ -171,6 +171,8 @@ impl std::fmt::Debug for Runtime {
 #[derive(Debug)]
 struct Shop {
     cache: Cache,
+    /// What the compiled code has to be for; without a compiler any is tried, and the engine refuses what does not fit.
+    #[cfg(feature = "compile")]
     compatibility: String,
     compiler: Compiler,
     limits: CompileLimits,
@@ -192,6 +194,7 @@ impl Runtime {
         let ticker = Ticker::start(&engine).map_err(RuntimeError::Clock)?;
         let shop = Shop {
             cache,
+            #[cfg(feature = "compile")]
             compatibility: compile::compatibility(&engine),
             compiler: options.compiler,
             limits: options.compile_limits,
@@ -236,16 +239,32 @@ impl Runtime {
     }
 
     async fn compiled(&self, wasm: &[u8], digest: &str) -> Result<Component, LoadError> {
-        let key = format!("{digest}-{}", self.shop.compatibility);
         let (shop, engine, wasm) = (self.shop.clone(), self.engine.clone(), Arc::<[u8]>::from(wasm));
+        let digest = digest.to_owned();
         // Compiling waits for a child or computes for long: not on a worker of the async runtime.
-        let component = tokio::task::spawn_blocking(move || shop.component(&engine, &wasm, &key)).await;
+        let component = tokio::task::spawn_blocking(move || shop.component(&engine, &wasm, &digest)).await;
         component.unwrap_or_else(|stopped| Err(LoadError::Cache(io::Error::other(stopped))))
     }
 }
 
 impl Shop {
-    fn component(&self, engine: &Engine, wasm: &[u8], key: &str) -> Result<Component, LoadError> {
+    /// Without a compiler: what was compiled elsewhere. It is left alone where it does not fit, for nobody makes it anew.
+    #[cfg(not(feature = "compile"))]
+    fn component(&self, engine: &Engine, _: &[u8], digest: &str) -> Result<Component, LoadError> {
+        for path in self.cache.all_of(digest).map_err(LoadError::Cache)? {
+            match open(engine, &path) {
+                Ok(component) => return Ok(component),
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), error = %format!("{error:#}"), "not for this host");
+                }
+            }
+        }
+        Err(LoadError::Compile(CompileError::Absent))
+    }
+
+    #[cfg(feature = "compile")]
+    fn component(&self, engine: &Engine, wasm: &[u8], digest: &str) -> Result<Component, LoadError> {
+        let key = &*format!("{digest}-{}", self.compatibility);
         // Held while the cache is looked at, so that a component loaded twice at once is compiled once.
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = self.cache.get(key).map_err(LoadError::Cache)? {

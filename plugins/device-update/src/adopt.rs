@@ -26,10 +26,15 @@ pub fn adopt(flow: &mut Flow<'_>) -> Result<Next, Halt> {
     if !idle || crate::decide::is_decommissioned(flow)? {
         return Ok(Next::Wait);
     }
-    if is_same(&flow.current, &offered.device) && flow.state.update.is_none() {
-        return bump(flow, offered);
-    }
-    begin(flow, offered)
+    let given = offered.given.is_some();
+    let next = if is_same(&flow.current, &offered.device) && flow.state.update.is_none() {
+        bump(flow, offered)?
+    } else {
+        begin(flow, offered)?
+    };
+    // The provider has digests of what is in its files, and this pass has none of what it gave itself: the change of the file
+    // wakes the next one.
+    if given { Err(Halt::Later) } else { Ok(next) }
 }
 
 fn is_stuck(update: &Update) -> bool {

@@ -26,6 +26,8 @@ pub enum Ended {
     Cut,
     /// It did not end in time: it waits for something.
     Waits,
+    /// The machine goes down.
+    Reboots,
 }
 
 /// The component that decides, built once.
@@ -201,7 +203,8 @@ impl Device {
             Some(Some(0)) => Ended::Updated,
             Some(Some(1)) if said.contains("failed: ") => Ended::Failed,
             Some(Some(3)) => Ended::Cut,
-            None => Ended::Waits,
+            Some(Some(4)) | None => Ended::Waits,
+            Some(Some(5)) => Ended::Reboots,
             other => panic!("the agent ended with {other:?}: {said}"),
         };
         (ended, said)

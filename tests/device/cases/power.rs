@@ -34,15 +34,15 @@ spec:
 ";
 
 /// The longest that a device may wait in a run before its power goes anyway; the next run's clock is ahead then.
-const PATIENCE: Duration = Duration::from_secs(12);
+pub const PATIENCE: Duration = Duration::from_secs(12);
 /// Runs until it is done; each of them may be one try of the update.
-const RUNS_MAX: i64 = 8;
+pub const RUNS_MAX: i64 = 8;
 /// How much later each run is.
-const LATER_SECONDS: i64 = 400;
+pub const LATER_SECONDS: i64 = 400;
 /// Devices at once.
-const AT_ONCE: usize = 3;
+const AT_ONCE: usize = 4;
 
-fn hook(device: &Device, hook: &str, run: &str) {
+pub fn hook(device: &Device, hook: &str, run: &str) {
     device.put(
         &format!("/etc/flightctl/hooks.d/{hook}/10-test.yaml"),
         &format!("- run: {run}\n  timeout: 5s\n"),
@@ -77,14 +77,20 @@ fn live(device: &Device, cut: u64) -> (bool, Ended) {
         match ended {
             Ended::Cut => came = true,
             Ended::Waits => {}
+            Ended::Reboots => panic!("cut at {cut}: nobody asked for a reboot"),
             Ended::Updated | Ended::Failed => return (came, ended),
         }
     }
     panic!("cut at {cut}: the device came to no end in {RUNS_MAX} runs");
 }
 
-/// Does `check` with each step of a device's update, until one is past its end; how many there were.
-fn at_every_step(template: &Device, check: impl Fn(&Device, u64, Ended) + Sync) -> u64 {
+/// Has each step of a device's update be the one at which the power goes, and looks what becomes of it, until one is past
+/// the update's end; how many there were. `live` tells whether it came to the step.
+pub fn at_every_step(
+    template: &Device,
+    live: impl Fn(&Device, u64) -> (bool, Ended) + Sync,
+    check: impl Fn(&Device, u64, Ended) + Sync,
+) -> u64 {
     component();
     let (next, last) = (AtomicU64::new(1), AtomicU64::new(u64::MAX));
     let troubles = Mutex::new(Vec::<String>::new());
@@ -119,7 +125,7 @@ fn at_every_step(template: &Device, check: impl Fn(&Device, u64, Ended) + Sync) 
     last.load(Ordering::SeqCst)
 }
 
-fn no_scraps(device: &Device, cut: u64) {
+pub fn no_scraps(device: &Device, cut: u64) {
     let tree = device.tree();
     assert!(!tree.keys().any(|path| path.contains(".tmp")), "cut at {cut}: {tree:#?}");
 }
@@ -132,7 +138,7 @@ fn an_update_comes_to_its_end_wherever_the_power_goes() {
     let expected = undisturbed.tree();
     assert_eq!(undisturbed.text("hooks.log"), "before\nafter\n");
     assert_eq!(undisturbed.text("/etc/gone.conf"), "the old one");
-    let steps = at_every_step(&template, |device, cut, ended| {
+    let steps = at_every_step(&template, live, |device, cut, ended| {
         assert_eq!(ended, Ended::Updated, "cut at {cut}");
         assert_eq!(device.tree(), expected, "cut at {cut}");
         assert_eq!(device.state("update-state.json", "/update"), serde_json::Value::Null, "cut at {cut}");
@@ -154,7 +160,7 @@ fn an_update_that_fails_is_undone_wherever_the_power_goes() {
     // It fails on the new files, and not on the way back.
     let template = settled("grep -q administrator etc/motd");
     let before = template.tree();
-    let steps = at_every_step(&template, |device, cut, ended| {
+    let steps = at_every_step(&template, live, |device, cut, ended| {
         assert_eq!(ended, Ended::Failed, "cut at {cut}");
         assert_eq!(device.tree(), before, "cut at {cut}");
         assert_eq!(device.state("update-state.json", "/failed/0/version"), "2", "cut at {cut}");

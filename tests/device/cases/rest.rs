@@ -65,3 +65,20 @@ fn what_somebody_changes_is_put_right_and_a_hangup_is_no_end() {
     device.spec(&SPEC.replace("ours", "the next one"));
     wait_until("what changes in the file is taken up", || device.text("etc/a") == "the next one");
 }
+
+#[test]
+fn a_drop_in_counts_after_a_hangup_and_one_that_is_wrong_is_left_out() {
+    let device = Device::new();
+    device.put("/etc/flightctl/conf.d/10-wrong.yaml", "retries: [", 0o644);
+    let mut agent = settled(&device);
+    device.put("/etc/flightctl/conf.d/20-drift.yaml", "drift: report", 0o644);
+    agent.hang_up();
+    pass(Duration::from_secs(2));
+    device.put("/etc/a", "somebody else's", 0o666);
+    pass(Duration::from_secs(2));
+    assert_eq!(device.text("etc/a"), "somebody else's", "it is told and not repaired");
+    device.put("/etc/flightctl/conf.d/20-drift.yaml", "drift: repair", 0o644);
+    agent.hang_up();
+    wait_until("it is put right", || device.text("etc/a") == "ours");
+    assert!(agent.runs(), "it goes on");
+}

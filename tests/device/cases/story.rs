@@ -148,3 +148,65 @@ fn an_application_runs_by_stand_ins_and_stops_with_the_spec_that_named_it() {
     assert!(!device.root().join("runs").exists());
     assert_eq!(std::fs::read_dir(device.root().join("etc/compose/manifests")).map_or(0, Iterator::count), 0);
 }
+
+/// Whether a process goes on; one that has ended and waits to be reaped does not.
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+#[test]
+fn a_hook_of_no_use_stops_the_update_before_anything_is_changed() {
+    let device = Device::new();
+    assert_eq!(run(&device, &device_of("{path: /etc/a, content: '1'}")).0, Ended::Updated);
+    for (number, (hook, words)) in [
+        ("- run: no-such-program", "there is no program \"no-such-program\""),
+        ("- run: sh -c 'sleep 100 & sleep 100'\n  timeout: 1s", "10-x.yaml#0: no end within 1000 ms"),
+        ("- run: sh -c 'yes | head -c 5000000; exit 3'", "10-x.yaml#0: exit 3"),
+        ("- run: sh -c 'sleep 100 & echo $! > left; exit 4'", "10-x.yaml#0: exit 4"),
+        ("- run: ls | wc", "bash -c"),
+        ("- {run: x, wait: 3}", "10-x.yaml"),
+        ("run: [", "10-x.yaml"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        device.put("/etc/flightctl/hooks.d/beforeupdating/10-x.yaml", hook, 0o644);
+        let before = device.tree();
+        let (ended, said) = run(&device, &device_of(&format!("{{path: /etc/a, content: 'try {number}'}}")));
+        assert_eq!(ended, Ended::Failed, "{hook}: {said}");
+        assert!(said.contains(words), "{hook}: {said}");
+        assert_eq!(device.tree(), before, "{hook}");
+    }
+    let left = device.text("left");
+    assert!(!left.is_empty() && !lives(&left), "what a hook leaves behind ends with it");
+}
+
+#[test]
+fn an_application_of_no_use_stops_the_update_before_anything_is_changed() {
+    let device = Device::new();
+    let podman = "#!/bin/sh\ncase \"$*\" in\n  ps*) echo '[]' ;;\n  *inspect*) echo 'Error: no such image' >&2; exit 125 ;;\n  image*exists*) exit 1 ;;\n  \
+                  *pull*) echo 'Error: reading manifest 1 in localhost/none: manifest unknown' >&2; exit 125 ;;\nesac\n";
+    device.put("/usr/bin/podman", podman, 0o755);
+    device.put("/usr/bin/podman-compose", "#!/bin/sh\n", 0o755);
+    assert_eq!(run(&device, &device_of("{path: /etc/a, content: '1'}")).0, Ended::Updated);
+    let before = device.tree();
+    for (compose, words) in [
+        ("services: [hunter2", "compose.yaml is no compose file"),
+        ("services: {web: {build: .}}", "has no image"),
+        ("services: {web: {image: localhost/UPPER}}", "localhost/UPPER"),
+        ("services: {web: {image: 'localhost/none:1'}}", "localhost/none:1"),
+    ] {
+        let (ended, said) = run(
+            &device,
+            &format!(
+                "apiVersion: flightctl.io/v1beta1\nkind: Device\nmetadata: {{name: device}}\nspec:\n  config:\n    - name: a\n      \
+                 inline: [{{path: /etc/a, content: '2'}}]\n  applications:\n    - name: web\n      appType: compose\n      \
+                 inline: [{{path: compose.yaml, content: \"{compose}\"}}]\n"
+            ),
+        );
+        assert_eq!(ended, Ended::Failed, "{compose}: {said}");
+        assert!(said.contains(words) && !said.contains("hunter2"), "{compose}: {said}");
+        assert_eq!(device.tree(), before, "{compose}");
+    }
+}

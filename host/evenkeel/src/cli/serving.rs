@@ -15,6 +15,8 @@ use evenkeel_sandbox::standins::{self, Running, Stages};
 use evenkeel_sandbox::{ListenOptions, Listening, Sandbox, SandboxOptions};
 use tokio::time::Instant;
 
+pub use evenkeel_agent::interrupted;
+
 /// How long passes under way may take when the host stops.
 pub const GRACE: Duration = Duration::from_secs(10);
 
@@ -120,16 +122,6 @@ fn loader(runtime: &Arc<Runtime>, metrics: Option<Arc<Metrics>>) -> Arc<dyn Load
             Ok(plugin as Arc<dyn Guest>)
         }
     })
-}
-
-/// Waits for Ctrl-C or SIGTERM.
-pub async fn interrupted() -> anyhow::Result<()> {
-    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-        .context("cannot listen for SIGTERM")?;
-    tokio::select! {
-        _ = terminate.recv() => Ok(()),
-        outcome = tokio::signal::ctrl_c() => outcome.context("cannot listen for Ctrl-C"),
-    }
 }
 
 /// Lets passes under way finish, and stops.

@@ -33,6 +33,7 @@ mod watch;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evenkeel_core::contract::{ExternalQuery, Json, Operation};
@@ -121,6 +122,10 @@ struct Inner {
     name: String,
     version: String,
     custom_info: std::collections::BTreeMap<String, String>,
+    /// Settings of the host that are left out.
+    skipped: Mutex<Vec<String>>,
+    /// Whether podman tells of containers at present.
+    containers_told: AtomicBool,
     clock: Clock,
 }
 
@@ -171,6 +176,8 @@ impl LinuxDevice {
             name: options.name,
             version: options.version,
             custom_info: options.custom_info,
+            skipped: Mutex::default(),
+            containers_told: AtomicBool::new(false),
             clock: options.clock,
         });
         inner.settle_ledger();
@@ -221,6 +228,16 @@ impl LinuxDevice {
             |name: &str| state.pointer(&format!("/lastOutcome/{name}")).and_then(serde_json::Value::as_str);
         let failed = text("version") == Some(version) && text("result") == Some("Error");
         failed.then(|| text("message").unwrap_or_default().to_owned())
+    }
+
+    /// Tells which settings of the host are left out, a sentence each.
+    pub fn tell_skipped(&self, skipped: Vec<String>) {
+        let mut known = lock(&self.inner.skipped);
+        if *known != skipped {
+            *known = skipped;
+            drop(known);
+            self.inner.asked.tell(&["identity"]);
+        }
     }
 
     /// Whether an update is under way.

@@ -21,6 +21,7 @@ case "$*" in
   ps*io.podman.compose.project=*) project="${*##*=}"
     if [ -e "$here/run/$project" ]; then echo '[{"Id":"1","State":"running","ExitCode":0,"Restarts":0}]'; else echo '[]'; fi ;;
   ps*) echo '[]' ;;
+  events*) [ -p "$here/news" ] && touch "$here/tells" && exec cat "$here/news" ;;
   *) exit 125 ;;
 esac
 "#;
@@ -142,4 +143,36 @@ async fn content_that_leaves_its_folder_is_never_written() {
     );
     assert_eq!(device.long("install-app", "u/2/1/b", install("../../x")).await["error"]["code"], "invalid");
     assert!(!machine.path("/etc/passwd").exists());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_podman_tells_of_containers_is_looked_at_at_once() {
+    let machine = machine();
+    // What podman tells goes through here.
+    let made = std::process::Command::new("mkfifo").arg(machine.path("news")).status().expect("mkfifo runs");
+    assert!(made.success());
+    let device = machine.start();
+    device.desire(json!({"applications": [compose()]})).await;
+    let install = json!({"spec": "desired", "name": "web", "id": "web-000001", "digest": "d"});
+    assert_eq!(device.long("install-app", "u/2/1/i", install).await["state"], "succeeded");
+    let id = json!({"id": "web-000001"});
+    assert_eq!(device.long("start-app", "u/2/1/s", id).await["state"], "succeeded");
+    for _ in 0..300 {
+        if machine.path("tells").exists() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    let news = machine.path("news");
+    let mut news = tokio::task::spawn_blocking(move || std::fs::File::options().write(true).open(news))
+        .await
+        .expect("it ends")
+        .expect("podman listens");
+    assert_eq!(app(&device).await["observed"], "Running");
+    device.drain();
+    std::fs::remove_file(machine.path("run/web-000001")).expect("it runs");
+    // Without it nobody would look for a minute.
+    std::io::Write::write_all(&mut news, b"{\"Status\":\"died\"}\n").expect("it is told");
+    device.told().await;
+    assert_eq!(app(&device).await["observed"], "Error");
 }

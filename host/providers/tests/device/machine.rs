@@ -118,6 +118,11 @@ impl Started {
         assert_eq!(outcome, json!({"result": "done"}));
     }
 
+    /// Hands out what was told before.
+    pub fn drain(&self) {
+        self.device.changes().expect("it tells").hand_out(|_| {});
+    }
+
     /// Waits until a question is told.
     pub async fn told(&self) {
         let changes = self.device.changes().expect("it tells");

@@ -113,7 +113,7 @@ impl Inner {
             operating_system: "linux".to_owned(),
             agent_version: self.version.clone(),
             custom_info: self.custom_info.clone(),
-            skipped: Vec::new(),
+            skipped: lock(&self.skipped).clone(),
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::device::words::{
     AppSeen, AppState, ApplicationContent, AppsSeen, InstallApp, UnitSeen, UnitsSeen,
 };
 
+mod events;
 mod run;
 mod units;
 

@@ -107,8 +107,7 @@ impl Inner {
         let entry = seal::find_file(&device, path)
             .ok_or_else(|| Failure::new(FailureKind::Conflict, format!("no spec file has {path}")))?;
         let bytes = seal::content(entry).map_err(|why| invalid(format!("cannot write {path}: {why}")))?;
-        // A plugin that was given the Device itself has no digest of its contents in the pass that takes it up.
-        if !wanted.sha256.is_empty() && seal::sha256(&bytes) != wanted.sha256 {
+        if seal::sha256(&bytes) != wanted.sha256 {
             let message = format!("the content of {path} is not what it was when this was decided");
             return Err(Failure::new(FailureKind::Conflict, message));
         }

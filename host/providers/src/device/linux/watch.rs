@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,14 +12,16 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::{Inner, STATE_FOLDER, lock};
-use crate::device::words::AskFiles;
+use crate::device::words::{AskFiles, CheckState, Known, Os};
 
 /// Folders that are watched at once; what is asked of others is looked at with each pass.
 const WATCHES_MAX: usize = 4096;
 /// Events that wait to be looked at. Past it everything is told.
 const EVENTS_MAX: usize = 1024;
-/// Between two looks at what announces nothing: applications and the operating system.
+/// Between two looks at what announces nothing, and may be waited for.
 const LOOK: Duration = Duration::from_secs(5);
+/// Between two looks at what rarely changes by itself, or is told of anyway. Each look is a program that runs.
+const SELDOM: Duration = Duration::from_secs(60);
 /// Events that come together are looked at together.
 const SETTLE: Duration = Duration::from_millis(20);
 
@@ -92,6 +95,7 @@ pub(super) fn start(inner: &Arc<Inner>) -> Vec<AbortHandle> {
         tokio::spawn(monitors(Arc::clone(inner))).abort_handle(),
         tokio::spawn(service(Arc::clone(inner))).abort_handle(),
         tokio::spawn(looks(Arc::clone(inner))).abort_handle(),
+        tokio::spawn(containers(Arc::clone(inner))).abort_handle(),
         tokio::spawn(images(Arc::clone(inner))).abort_handle(),
         tokio::spawn(Arc::clone(inner).run_hooks()).abort_handle(),
     ]
@@ -188,15 +192,60 @@ async fn service(inner: Arc<Inner>) {
 
 /// Looks now and then at what announces nothing, as long as there is something to look at.
 async fn looks(inner: Arc<Inner>) {
+    let mut seldom = Instant::now() + SELDOM;
     loop {
         tokio::time::sleep(LOOK).await;
-        if inner.apps.any() {
+        let due = Instant::now() >= seldom;
+        if due {
+            seldom = Instant::now() + SELDOM;
+        }
+        if inner.apps.any() && (due || !inner.containers_told.load(Ordering::Relaxed)) {
             inner.look_again("applications").await;
             inner.look_again("systemd").await;
         }
-        if inner.os.systemctl.is_some() || inner.os.bootc.is_some() || inner.os.rpm_ostree.is_some() {
+        let os = inner.os.systemctl.is_some() || inner.os.bootc.is_some() || inner.os.rpm_ostree.is_some();
+        if os && (due || inner.boot_is_checked()) {
             inner.look_again("os").await;
         }
+    }
+}
+
+impl Inner {
+    /// Whether the last that is known of the OS is that its boot is being checked.
+    fn boot_is_checked(&self) -> bool {
+        let pending = |answer: &str| {
+            serde_json::from_str(answer).is_ok_and(|known: Known<Os>| match known {
+                Known::Answer(os) => os.check.enabled && os.check.state == CheckState::Pending,
+                Known::Unknown { .. } => true,
+            })
+        };
+        self.asked.of("os").iter().any(|(_, answer)| pending(answer))
+    }
+}
+
+/// Looks at applications when podman tells of their containers.
+async fn containers(inner: Arc<Inner>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if !inner.apps.tells() {
+            continue;
+        }
+        let mut events = match inner.apps.events() {
+            Ok(Some(events)) => events,
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::warn!(%error, "podman does not tell of containers: they are looked at now and then");
+                tokio::time::sleep(SELDOM).await;
+                continue;
+            }
+        };
+        inner.containers_told.store(true, Ordering::Relaxed);
+        while inner.apps.tells() && events.next().await.is_some() {
+            // Events that come together are looked at together.
+            tokio::time::sleep(SETTLE).await;
+            inner.look_again("applications").await;
+        }
+        inner.containers_told.store(false, Ordering::Relaxed);
     }
 }
 

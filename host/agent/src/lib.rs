@@ -2,7 +2,9 @@
 //!
 //! It ends where it is told to; where the power goes, the next start goes on where this one was.
 
+pub mod args;
 mod follow;
+mod settings;
 mod store;
 mod tell;
 
@@ -32,6 +34,7 @@ pub use follow::FollowError;
 pub use tell::Settled;
 
 use follow::SpecFile;
+use settings::Settings;
 
 /// How long passes under way may take when the agent stops.
 const GRACE: Duration = Duration::from_secs(10);
@@ -109,13 +112,15 @@ pub async fn run(
         }
         None => None,
     };
-    let settings = PluginSettings { config: options.config.to_string().into(), ..PluginSettings::default() };
-    host.load(Arc::clone(&options.plugin), settings).await?;
+    configure(&options, &host, &device).await?;
     let status = watch::Sender::new(Value::Null);
     let management = options.management.clone().map(|management| {
         Management::start(management, Arc::clone(&device), Arc::clone(&service), status.subscribe())
     });
-    let outcome = live(&options, &client, &device, &service, &status, stopped).await;
+    let outcome = tokio::select! {
+        outcome = live(&options, &client, &device, &service, &status, stopped) => outcome,
+        () = hangups(&options, &host, &device) => Ok(None),
+    };
     drop(management);
     if !host.shutdown(GRACE).await {
         tracing::warn!(seconds = GRACE.as_secs(), "some passes did not finish in time");
@@ -169,17 +174,41 @@ async fn live(
         outcome = stopped => outcome.map(|()| None),
         outcome = following => outcome.map(|()| None),
         outcome = telling => outcome.map(Some),
-        () = hangups() => Ok(None),
     }
 }
 
-/// Takes SIGHUP for ever: a hook of the vendor sends it after settings were changed, and nobody is to die of it. The file is
-/// looked at each second anyway.
-async fn hangups() {
+/// Gives the plugin its settings; where they are the same as before nothing comes of it.
+async fn configure(options: &AgentOptions, host: &Host, device: &LinuxDevice) -> anyhow::Result<()> {
+    let Settings { config, skipped } =
+        settings::read(&options.root, &options.config, options.plugin.manifest());
+    device.tell_skipped(skipped);
+    let settings = PluginSettings { config: config.to_string().into(), ..PluginSettings::default() };
+    host.load(Arc::clone(&options.plugin), settings).await?;
+    Ok(())
+}
+
+/// Waits for Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// If this process cannot be told of them.
+pub async fn interrupted() -> anyhow::Result<()> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .context("cannot listen for SIGTERM")?;
+    tokio::select! {
+        _ = terminate.recv() => Ok(()),
+        outcome = tokio::signal::ctrl_c() => outcome.context("cannot listen for Ctrl-C"),
+    }
+}
+
+/// Takes SIGHUP for ever: a hook of the vendor sends it after settings were changed.
+async fn hangups(options: &AgentOptions, host: &Host, device: &LinuxDevice) {
     match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()) {
         Ok(mut hangups) => {
             while hangups.recv().await.is_some() {
                 tracing::info!("told by SIGHUP that something was changed");
+                if let Err(error) = configure(options, host, device).await {
+                    tracing::error!("the settings stay as they were: {error:#}");
+                }
             }
         }
         Err(error) => tracing::warn!(%error, "cannot listen for SIGHUP"),

@@ -1,5 +1,6 @@
 //! What becomes of the device, told to whoever started the agent.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,15 @@ pub enum Settled {
         /// Why, in a sentence.
         message: String,
     },
+}
+
+impl fmt::Display for Settled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Updated { version } => write!(f, "version {version} is in effect"),
+            Self::Failed { message } => write!(f, "failed and rolled back: {message}"),
+        }
+    }
 }
 
 /// Hands each status on, and prints each change of the update's condition; with a version that is waited for, returns once it is in effect or failed.
