@@ -71,7 +71,14 @@ fn a_machine_class_lives_on_a_simulated_cloud() {
 
 #[test]
 fn a_device_is_updated_put_right_and_comes_back_from_an_update_that_fails() {
-    let told = demo(&["device-update"], folder().path());
+    let here = folder();
+    let told = demo(&["device-update"], here.path());
+    let journal =
+        std::fs::read_to_string(here.path().join(".evenkeel/journal/passes.jsonl")).expect("a journal");
+    for content in ["has a website", "bGV2ZWwgPSAyCg"] {
+        assert!(!told.contains(content) && !journal.contains(content), "{content} stands in the journal");
+    }
+    assert!(journal.contains("/etc/web/settings.conf"), "what was written does stand there");
     for reached in [
         "the application runs",
         "the file is put right",

@@ -1,7 +1,8 @@
 //! Strikes secrets out of records: the keys stay, the values go.
 //!
 //! The data of Secrets goes whole. Elsewhere a text goes whose key says that it is a secret, as in `spec.sshPassword`:
-//! custom resources hold such things too.
+//! custom resources hold such things too. So do files and variables that stand in an object: the `content` beside a `path`, and
+//! what is in a map `envVars`.
 
 use serde_json::Value;
 
@@ -138,6 +139,9 @@ fn may_hold_secrets(text: &str) -> bool {
             b'p' => &[b"passw", b"passphrase", b"privatekey"],
             b't' => &[b"token"],
             b'a' => &[b"apikey"],
+            // The ends of the keys `content` and `envVars`.
+            b'c' => &[b"content\""],
+            b'v' => &[b"vars\""],
             _ => return false,
         };
         let here = |word: &&[u8]| {
@@ -150,21 +154,33 @@ fn may_hold_secrets(text: &str) -> bool {
 /// Strikes texts out by their keys, at any depth; tells whether there were any.
 fn strike_by_key(value: &mut Value) -> bool {
     match value {
-        Value::Object(fields) => fields.iter_mut().fold(false, |struck, (key, value)| {
-            let small = key.to_ascii_lowercase();
-            let secret = SECRET_KEYS.iter().any(|end| small.ends_with(end));
-            let here = match value {
-                Value::String(text) if secret && !text.is_empty() => {
-                    *value = STRUCK.into();
-                    true
-                }
-                other => strike_by_key(other),
-            };
-            struck | here
-        }),
+        Value::Object(fields) => {
+            let is_file = fields.get("path").is_some_and(Value::is_string);
+            fields.iter_mut().fold(false, |struck, (key, value)| {
+                let small = key.to_ascii_lowercase();
+                let secret = SECRET_KEYS.iter().any(|end| small.ends_with(end));
+                let here = match value {
+                    Value::String(_) if secret || (is_file && key == "content") => strike_text(value),
+                    Value::Object(variables) if key == "envVars" => {
+                        variables.values_mut().fold(false, |struck, value| struck | strike_text(value))
+                    }
+                    other => strike_by_key(other),
+                };
+                struck | here
+            })
+        }
         Value::Array(items) => items.iter_mut().fold(false, |struck, item| struck | strike_by_key(item)),
         _ => false,
     }
+}
+
+/// Strikes a text out, if it is one with something in it; tells whether it is.
+fn strike_text(value: &mut Value) -> bool {
+    let is_text = value.as_str().is_some_and(|text| !text.is_empty());
+    if is_text {
+        *value = STRUCK.into();
+    }
+    is_text
 }
 
 fn strike(text: &mut Json) {
@@ -284,6 +300,12 @@ mod tests {
             (r#"{"guestSSHPasswordAuth": "true"}"#, r#"{"guestSSHPasswordAuth": "true"}"#),
             (r#"{"automountServiceAccountToken": true}"#, r#"{"automountServiceAccountToken": true}"#),
             (r#"{"secretName": "x"}"#, r#"{"secretName": "x"}"#),
+            (
+                r#"{"inline":[{"path":"/etc/a","content":"x","mode":420}]}"#,
+                r#"{"inline":[{"content":"(struck out)","mode":420,"path":"/etc/a"}]}"#,
+            ),
+            (r#"{"envVars":{"A":"x","B":""}}"#, r#"{"envVars":{"A":"(struck out)","B":""}}"#),
+            (r#"{"status":{"content": "x"}}"#, r#"{"status":{"content": "x"}}"#),
         ] {
             let mut text: Json = given.into();
             object_text(&mut text);

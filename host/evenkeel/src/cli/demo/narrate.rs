@@ -46,6 +46,7 @@ fn line(deed: &DeedRecord) -> String {
     let about = deed.object.as_ref().map_or_else(String::new, ToString::to_string);
     match &deed.action {
         Action::Publish(event) => format!("event {} about {about}: {}", event.reason, event.message),
+        Action::External(deed) => format!("{} by {}", deed.operation, deed.provider),
         action => format!("{} {about}", verb(action)),
     }
 }
