@@ -1,8 +1,10 @@
 //! The documents say what is so: their commands parse, their files exist, their YAML reads, their scenarios hold.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::Parser;
 use evenkeel::cli::Cli;
@@ -279,6 +281,41 @@ fn the_plugin_in_the_authors_guide_is_the_one_that_new_makes() {
     let without_head = made.lines().skip_while(|line| line.starts_with("//!") || line.is_empty());
     let code: Vec<&str> = without_head.take_while(|line| *line != "#[cfg(test)]").collect();
     assert_eq!(shown.text.trim_end(), code.join("\n").trim_end());
+}
+
+#[test]
+fn the_five_commands_of_the_device_guide_come_to_what_it_says() {
+    let here = folder();
+    let place = |path: &str| here.path().join(path);
+    // A checkout that has been built: the first of them did that.
+    fs::create_dir_all(place("target/release")).expect("a folder");
+    symlink(env!("CARGO_BIN_EXE_evenkeel"), place("target/release/evenkeel")).expect("a link");
+    symlink(root().join("deploy"), place("deploy")).expect("a link");
+    let guide = blocks_of(&root().join("deploy/device.md"));
+    let block = guide.iter().find(|block| block.text.starts_with("cargo build --release\n"));
+    let lines: Vec<&str> = block.expect("the five commands").text.lines().collect();
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    let etc = || -> BTreeMap<PathBuf, String> {
+        let text = |path: &PathBuf| fs::read_to_string(path).expect("a file");
+        let paths = ["motd", "app/settings.conf"].map(|path| place("target/trial/etc").join(path));
+        paths.into_iter().filter(|path| path.exists()).map(|path| (path.clone(), text(&path))).collect()
+    };
+    let mut seen = Vec::new();
+    for line in &lines[1..] {
+        let mut shell = Command::new("bash");
+        shell.args(["-euc", line]).current_dir(here.path()).env_remove("CARGO_TARGET_DIR");
+        let output = shell.output().expect("a shell");
+        seen.push((code(&output), etc(), format!("{}{}", stdout(&output), stderr(&output))));
+    }
+    let (codes, told) = (seen.iter().map(|(code, ..)| *code).collect::<Vec<_>>(), &seen[3].2);
+    assert_eq!(codes, [0, 0, 0, 1], "{seen:#?}");
+    let greeting = |turn: usize| seen[turn].1.get(&place("target/trial/etc/motd")).map(String::as_str);
+    assert_eq!(
+        [greeting(0), greeting(1), greeting(2)],
+        [None, Some("This device is looked after.\n"), Some("This device was updated.\n")]
+    );
+    assert_eq!(seen[3].1, seen[2].1, "byte for byte");
+    assert!(told.contains("failed and rolled back: While Activating: hooks failed for"), "{told}");
 }
 
 #[test]
