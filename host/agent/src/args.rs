@@ -53,7 +53,7 @@ pub struct AgentArgs {
     /// Serve the store for kubectl on this port of loopback; 0 for any that is free.
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The component that decides.
+    /// The component that decides, or its crate.
     #[arg(long, value_name = "PATH")]
     plugin: Option<PathBuf>,
     /// The component's settings, in YAML.
