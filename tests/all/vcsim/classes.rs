@@ -1,6 +1,7 @@
 //! Machine classes and their machines, each machine a VM of vcsim.
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::ground::Ground;
 use crate::world::{CLASSES, Family, MACHINES, NODES, PASSWORD, SECRETS, World, together};
@@ -13,7 +14,11 @@ const FINALIZER: &str = "machine.sapcloud.io/machine-controller-manager";
 
 impl World {
     async fn classes(ground: &Ground, test: &str) -> Option<World> {
-        let world = World::start(ground, Family::MachineClass, test, PASSWORD).await?;
+        Self::classes_with(ground, test, json!({})).await
+    }
+
+    async fn classes_with(ground: &Ground, test: &str, config: Value) -> Option<World> {
+        let world = World::start_with(ground, Family::MachineClass, test, PASSWORD, config).await?;
         world.make(SECRETS, "user-data", json!({"data": {"userData": format!("{MARKER}==")}})).await;
         let class = json!({
             "provider": "vsphere",
@@ -81,6 +86,16 @@ async fn an_upstream_machine_controller_finds_its_classes_held() {
     upstreams_machine_controller(&Ground::embedded()).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_of_a_class_that_is_deleted_while_its_vm_is_cloned_leaves_none() {
+    deleted_while_cloning(&Ground::embedded()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_vm_whose_machine_was_taken_away_by_force_is_found_and_deleted() {
+    orphan(&Ground::embedded()).await;
+}
+
 pub async fn life(ground: &Ground) {
     let Some(world) = World::classes(ground, "a class' machine").await else { return };
     let name = world.named(0);
@@ -105,11 +120,19 @@ pub async fn life(ground: &Ground) {
 pub async fn held_until_the_last_machine_is_gone(ground: &Ground) {
     let Some(world) = World::classes(ground, "twenty machines of a class").await else { return };
     let names: Vec<String> = (0..20).map(|number| world.named(number)).collect();
+    let began = Instant::now();
     together(names.iter().map(|name| world.order(name))).await;
     together(names.iter().map(|name| world.joins(name))).await;
+    let there = began.elapsed();
     world.delete(CLASSES, "small").await;
     let (last, others) = names.split_last().expect("twenty");
     together(others.iter().map(|name| world.goes(name))).await;
+    let (gone, timed, calls) = (began.elapsed() - there, world.timed_passes(), world.all_calls());
+    eprintln!(
+        "20 machines of a class: there in {there:?}, gone in {gone:?}, {timed} passes by a timer, {} calls each: {}",
+        calls / 20,
+        world.vcsim.calls().expect("calls")
+    );
     assert!(is_held(&world.get(CLASSES, "small").await.expect("the class is in use")));
     assert!(is_held(&world.get(SECRETS, "user-data").await.expect("so is its Secret")));
     world.goes(last).await;
@@ -121,8 +144,10 @@ pub async fn held_until_the_last_machine_is_gone(ground: &Ground) {
 /// The plugin holds classes and Secrets; the test is the machine controller of upstream, by its own rules: it waits for
 /// the finalizer of the class before it makes a VM, and asks nobody before it lets its machine go.
 pub async fn upstreams_machine_controller(ground: &Ground) {
-    let Some(world) = World::classes(ground, "an upstream machine controller").await else { return };
-    world.settings(json!({"machines": false, "enqueue": "never"})).await;
+    let settings = json!({"machines": false, "enqueue": "never"});
+    let Some(world) = World::classes_with(ground, "an upstream machine controller", settings).await else {
+        return;
+    };
     let name = world.named(0);
     world.until(SECRETS, "user-data", "is held", is_held).await;
     let machine = json!({"metadata": {"finalizers": [FINALIZER]},
@@ -147,4 +172,37 @@ pub async fn upstreams_machine_controller(ground: &Ground) {
     world.until_gone(CLASSES, "small").await;
     world.until(SECRETS, "user-data", "is free", |secret| !is_held(secret)).await;
     assert_eq!(world.all_calls(), 0, "vCenter was never asked");
+}
+
+/// Nobody waits for the clone: its end runs the pass that takes the VM away.
+pub async fn deleted_while_cloning(ground: &Ground) {
+    let Some(world) = World::classes(ground, "a machine deleted while it is cloned").await else { return };
+    world.vcsim.control("task-delay?CloneVm=1500").expect("a delay");
+    let name = world.named(0);
+    world.order(&name).await;
+    let is_cloned = |machine: &Value| {
+        let last = &machine["status"]["lastOperation"];
+        last["state"] == "Processing" && last["type"] == "Create"
+    };
+    world.until(MACHINES, &name, "says that it is made", is_cloned).await;
+    world.delete(MACHINES, &name).await;
+    world.until_gone(MACHINES, &name).await;
+    assert_eq!(["CloneVM_Task", "Destroy_Task"].map(|method| world.calls(method)), [1, 1]);
+}
+
+pub async fn orphan(ground: &Ground) {
+    let Some(world) = World::classes(ground, "a VM without its machine").await else { return };
+    let (kept, lost) = (world.named(0), world.named(1));
+    for name in [&kept, &lost] {
+        world.order(name).await;
+        world.joins(name).await;
+    }
+    world.settings(json!({"machines": false})).await;
+    world.patch(MACHINES, &lost, json!({"metadata": {"finalizers": null}})).await;
+    world.delete(MACHINES, &lost).await;
+    world.until_gone(MACHINES, &lost).await;
+    world.settings(json!({"orphans": "2s", "shortRetry": "1s"})).await;
+    world.until(CLASSES, "small", "has its orphan deleted", |_| world.calls("Destroy_Task") == 1).await;
+    world.goes(&kept).await;
+    assert_eq!(["CloneVM_Task", "Destroy_Task"].map(|method| world.calls(method)), [2, 2]);
 }

@@ -11,6 +11,7 @@ use evenkeel::build::build_plugin;
 use evenkeel_admin::metrics::Metrics;
 use evenkeel_core::contract::{Gvk, Permission, Verb};
 use evenkeel_core::guest::Guest;
+use evenkeel_core::record::Trigger;
 use evenkeel_engine::plugin::{OperatorGrant, PluginSettings};
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_providers::Providers;
@@ -73,7 +74,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// The plugin as a component, built and compiled once for all tests.
+    /// The plugin as a component, built and compiled once for all tests. Whoever waits for that keeps no connection open.
     fn plugin(self) -> Arc<dyn Guest> {
         type Loaded = BTreeMap<Family, Arc<dyn Guest>>;
         static RUNTIME: OnceLock<Runtime> = OnceLock::new();
@@ -113,6 +114,18 @@ pub struct World {
 impl World {
     /// None where there is no vcsim.
     pub async fn start(ground: &Ground, family: Family, test: &str, password: &str) -> Option<World> {
+        Self::start_with(ground, family, test, password, json!({})).await
+    }
+
+    /// With settings of the plugin.
+    pub async fn start_with(
+        ground: &Ground,
+        family: Family,
+        test: &str,
+        password: &str,
+        config: Value,
+    ) -> Option<World> {
+        family.plugin();
         let options = Options { login: Some(("user".to_owned(), PASSWORD.to_owned())) };
         let vcsim = Vcsim::start(test, options)?;
         let changing = Changing::default();
@@ -124,12 +137,8 @@ impl World {
         ground.make_namespace(&namespace).await;
         let (host, metrics) = start_host(client.clone(), &vcsim, &changing);
         let world = World { vcsim, host, metrics, password: changing, namespace, client, family };
-        world.load().await;
+        world.settings(config).await;
         Some(world)
-    }
-
-    async fn load(&self) {
-        self.settings(json!({})).await;
     }
 
     /// Loads the plugin with these settings.
@@ -159,7 +168,7 @@ impl World {
     pub async fn restart_host(&mut self) {
         self.host.shutdown(Duration::ZERO).await;
         (self.host, self.metrics) = start_host(self.client.clone(), &self.vcsim, &self.password);
-        self.load().await;
+        self.settings(json!({})).await;
     }
 
     // ---- objects -------------------------------------------------------------------------------------------------
@@ -236,6 +245,13 @@ impl World {
             .sum()
     }
 
+    /// Passes in which the plugin was called because a time had come.
+    pub fn timed_passes(&self) -> usize {
+        let is_timed = |trigger: &Trigger| matches!(trigger, Trigger::Requeue | Trigger::Resync);
+        let records = self.host.journal().records();
+        records.iter().filter(|record| is_timed(&record.trigger) && !record.calls.is_empty()).count()
+    }
+
     // ---- what is put out -----------------------------------------------------------------------------------------
 
     /// Everything that an operator gets to see of the host's work, as one text.
@@ -261,7 +277,8 @@ fn start_host(client: kube::Client, vcsim: &Vcsim, password: &Changing) -> (Host
     let vsphere = Vsphere::new().with("vc", Arc::new(far_end), Arc::new(password.clone()), limits);
     let vsphere = Arc::new(vsphere);
     let driver = VsphereDriver::new(Arc::<Vsphere>::clone(&vsphere));
-    let machines = MachineProvider::new(Drivers::default().with("vsphere", Arc::new(driver)));
+    let machines = MachineProvider::new(Drivers::default().with("vsphere", Arc::new(driver)))
+        .with_orphan_wait_min(Duration::from_secs(1));
     let metrics = Metrics::new("test");
     let providers = Providers::default()
         .with("vsphere", vsphere)

@@ -33,13 +33,15 @@ fn script(template: &str) -> Vec<Step> {
         json!({
             "name": name, "datacenter": "/DC0", "template": template, "cloneMode": "fullClone", "folder": "/DC0/vm",
             "datastore": "LocalDS_0", "resourcePool": "/DC0/host/DC0_C0/Resources", "instanceUuid": uuid(number),
-            "owner": format!("ns/{name}/uid-{name}"), "numCpus": 2, "memoryMib": 2048,
+            "owner": format!("ns/{name}/uid-{name}"), "group": "class-1", "numCpus": 2, "memoryMib": 2048,
             "nics": [{"network": "DC0_DVPG0", "mac": "00:50:56:00:00:01"}, {"network": "VM Network", "mac": "00:50:56:00:00:02"}],
             "extraConfig": {"guestinfo.metadata": "e30="},
         })
     };
     let on = |name: &str| json!({"vm": format!("${name}"), "owner": {"uid": format!("uid-{name}")}});
     let find = |kind: &str, uuid: String| json!({"datacenter": "/DC0", "kind": kind, "uuid": uuid});
+    let group =
+        |folder: Option<&str>, group: &str| json!({"datacenter": "/DC0", "folder": folder, "group": group});
     let named = |name: &str| json!({"datacenter": "/DC0", "name": name});
     let set = |value: &str| json!({"vm": "$a", "owner": {"uid": "uid-a"}, "extraConfig": {"guestinfo.metadata": value}});
     let place = |change: Value| {
@@ -68,7 +70,12 @@ fn script(template: &str) -> Vec<Step> {
         ("vm-by-uuid", find("bios", uuid(1))),
         ("vm-by-name", named("a")),
         ("vm-by-name", named("b")),
+        ("vms-of-group", group(None, "class-1")),
         ("clone", clone("b", 1)),
+        ("vms-of-group", group(Some("/DC0/vm"), "class-1")),
+        ("vms-of-group", group(None, "class-2")),
+        ("vms-of-group", group(Some("none"), "class-1")),
+        ("vms-of-group", group(Some("/DC0/host"), "class-1")),
         ("vm-by-uuid", find("instance", uuid(1))),
         ("reconfigure", set("W10=")),
         ("reconfigure", set("W10=")),
@@ -110,7 +117,7 @@ impl Side {
         if let Some(vm) = arguments["vm"].as_str().and_then(|vm| vm.strip_prefix('$')) {
             arguments["vm"] = json!(self.vms.get(vm).cloned().unwrap_or_default());
         }
-        if matches!(*name, "task" | "vm" | "vm-by-uuid" | "vm-by-name" | "placement") {
+        if matches!(*name, "task" | "vm" | "vm-by-uuid" | "vm-by-name" | "vms-of-group" | "placement") {
             return self.ask(name, arguments).await;
         }
         arguments["server"] = json!("vc");
