@@ -171,7 +171,7 @@ fn an_os_update_comes_to_its_end_or_is_undone_wherever_the_power_goes() {
     let steps = at_every_step(&template, |device, cut| live(device, cut, &check), check);
     let undone = undone.into_inner();
     eprintln!("the power went at each of {} steps; {undone} times the old OS came up after that", steps - 1);
-    assert!(steps > 80 && (1..10).contains(&undone), "only {steps} steps were seen");
+    assert!(steps > 80 && undone > 0, "only {steps} steps were seen, {undone} undone");
 }
 
 #[test]
