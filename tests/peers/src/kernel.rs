@@ -15,6 +15,8 @@ pub struct Usage {
     pub cpu: Duration,
     /// The most memory that was resident, in MiB.
     pub peak_mib: u64,
+    /// Memory now, in KiB; of what several processes share each has its part.
+    pub share_kib: u64,
 }
 
 /// Of the program below a process that only watches its time.
@@ -29,6 +31,15 @@ pub fn usage(watcher: u32) -> anyhow::Result<Usage> {
         fields.get(11..15).context("its times")?.iter().filter_map(|text| text.parse::<u32>().ok()).sum();
     let status = fs::read_to_string(format!("/proc/{child}/status"))?;
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("its memory")?;
-    let kib: u64 = peak.trim().trim_end_matches(" kB").parse()?;
-    Ok(Usage { cpu: Duration::from_secs(1) * ticks / TICKS_PER_SECOND, peak_mib: kib / 1024 })
+    let rollup = fs::read_to_string(format!("/proc/{child}/smaps_rollup"))?;
+    let share = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).context("its share of memory")?;
+    Ok(Usage {
+        cpu: Duration::from_secs(1) * ticks / TICKS_PER_SECOND,
+        peak_mib: kib(peak)? / 1024,
+        share_kib: kib(share)?,
+    })
+}
+
+fn kib(text: &str) -> anyhow::Result<u64> {
+    Ok(text.trim().trim_end_matches(" kB").parse()?)
 }

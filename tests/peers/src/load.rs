@@ -11,6 +11,8 @@ use http::Request;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use crate::team;
+
 const USERS: &str = "/apis/anacnu.com/v1/kiteusers";
 /// Requests that are under way at once.
 const AT_ONCE: usize = 4;
@@ -39,8 +41,8 @@ pub struct Converged {
     pub each: Vec<Duration>,
 }
 
-/// Creates users, and waits until each is ready.
-pub async fn users(client: &Client, count: usize) -> anyhow::Result<Converged> {
+/// Creates users, of so many teams in turn, and waits until each is ready.
+pub async fn users(client: &Client, count: usize, teams: usize) -> anyhow::Result<Converged> {
     let watch = format!("{USERS}?watch=1");
     let (_, _, mut lines) = client.open(Request::get(watch).body(Bytes::new())?).await?;
     let began = Instant::now();
@@ -61,7 +63,8 @@ pub async fn users(client: &Client, count: usize) -> anyhow::Result<Converged> {
         .map(|number| async move {
             let name = name(number);
             let user = json!({
-                "apiVersion": "anacnu.com/v1", "kind": "KiteUser", "metadata": {"name": name},
+                "apiVersion": "anacnu.com/v1", "kind": "KiteUser",
+                "metadata": {"name": name, "labels": {"team": team::name(number % teams)}},
                 "spec": {"username": name, "namespace": format!("tenant-{name}")},
             });
             send(client, "POST", USERS, &user).await?;

@@ -6,11 +6,14 @@
 mod audit;
 mod kernel;
 mod load;
+mod many;
 mod peer;
 mod round;
 mod table;
+mod team;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use clap::Parser as _;
 use evenkeel_test_cluster::Parts;
@@ -29,15 +32,37 @@ struct Args {
     /// Only these, by name.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
+    /// One host with so many plugins beside as many native controllers, instead.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=999))]
+    teams: Option<u16>,
     /// The host's program.
     #[arg(long, default_value = "target/release/evenkeel")]
     evenkeel: PathBuf,
 }
 
-#[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    let args = Args::parse();
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match &arguments[..] {
+        // The runtime starts this program to compile a component, as it starts the command in production.
+        [first, rest @ ..] if first == "__compile" => {
+            return Ok(evenkeel_runtime::compile_main(rest.to_vec()));
+        }
+        [first, teams] if first == team::HOST => in_tokio(team::host(teams.parse()?))?,
+        _ => in_tokio(measure(Args::parse()))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn in_tokio(task: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(task)
+}
+
+async fn measure(args: Args) -> anyhow::Result<()> {
     let parts = Parts::build()?;
+    if let Some(teams) = args.teams {
+        println!("{}", many::run(&parts, &args.evenkeel, teams.into(), args.users, args.storm).await?);
+        return Ok(());
+    }
     let mut rounds = Vec::new();
     for peer in Peer::ALL {
         if !args.only.is_empty() && !args.only.iter().any(|name| name == peer.name()) {

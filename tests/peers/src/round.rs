@@ -21,7 +21,7 @@ const QUIET: Duration = Duration::from_secs(3);
 /// How long rest is looked at.
 const REST: Duration = Duration::from_secs(20);
 /// Longer than anything here takes.
-const LIMIT: Duration = Duration::from_secs(1800);
+pub(crate) const LIMIT: Duration = Duration::from_secs(1800);
 
 /// What a part of a round took.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +82,7 @@ pub async fn run(
     turn.quiet().await?;
 
     let mark = turn.mark()?;
-    let each = load::users(&admin, users).await?;
+    let each = load::users(&admin, users, 1).await?;
     let converge = turn.part(mark, each.all).await?;
     let (mark, began) = (turn.mark()?, Instant::now());
     load::storm(&admin, users, storm).await?;
@@ -151,7 +151,7 @@ impl Turn {
 }
 
 /// Kite's kinds, and the platform's namespace with its configuration.
-async fn prepare(plane: &ControlPlane, parts: &Parts, admin: &Client) -> anyhow::Result<()> {
+pub(crate) async fn prepare(plane: &ControlPlane, parts: &Parts, admin: &Client) -> anyhow::Result<()> {
     let crds = root().join("plugins/kite/crds");
     let output = Command::new(parts.program("kubectl"))
         .args(["apply", "--server-side", "-f"])

@@ -38,22 +38,22 @@ fn part(row: &mut impl FnMut(&str, &dyn Fn(&Round) -> String), what: &str, of: i
     row(&format!("{what}, requests"), &|round| requests(&of(round).requests));
 }
 
-fn requests(counts: &Counts) -> String {
+pub(crate) fn requests(counts: &Counts) -> String {
     let verbs: Vec<String> = counts.iter().map(|(verb, count)| format!("{verb} {count}")).collect();
     if verbs.is_empty() { "0".to_owned() } else { format!("{} ({})", sum(counts), verbs.join(", ")) }
 }
 
 /// The value that so many of a hundred do not exceed.
-fn at(sorted: &[Duration], percent: usize) -> Duration {
+pub(crate) fn at(sorted: &[Duration], percent: usize) -> Duration {
     let place = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(place).copied().unwrap_or_default()
 }
 
-fn seconds(duration: Duration) -> String {
+pub(crate) fn seconds(duration: Duration) -> String {
     format!("{:.2} s", duration.as_secs_f64())
 }
 
-fn millis(duration: Duration) -> String {
+pub(crate) fn millis(duration: Duration) -> String {
     format!("{} ms", duration.as_millis())
 }
 

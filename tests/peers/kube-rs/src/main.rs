@@ -30,7 +30,9 @@ async fn main() -> anyhow::Result<()> {
     tracing_subscriber::fmt().with_env_filter("warn").with_writer(std::io::stderr).init();
     let client = Client::try_default().await?;
     let (users, user_writer) = reflector::store();
-    let user_stream = watcher(Api::<KiteUser>::all(client.clone()), watcher::Config::default())
+    // One of several may look after a part of the users.
+    let ours = std::env::var("KITE_USERS").unwrap_or_default();
+    let user_stream = watcher(Api::<KiteUser>::all(client.clone()), watcher::Config::default().labels(&ours))
         .default_backoff()
         .modify(strip)
         .reflect(user_writer)
