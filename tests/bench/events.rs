@@ -25,8 +25,8 @@ use crate::story::{namespace, platform, user};
 const ROUNDS: usize = 5;
 /// Between two looks at how far it is.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
-/// Longer than a list takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub fn run(scale: Scale) -> anyhow::Result<()> {
     let users = scale.pick(200, 5_000);
@@ -41,7 +41,7 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
         let options = HostOptions::new(kube::Client::new(api, "default"));
         let host = Host::start(HostOptions { observer: Some(observer), ..options })?;
         host.load(Arc::clone(&guest), PluginSettings::default()).await?;
-        settle(&host).await;
+        until_there(&host, &sandbox, users).await?;
         let alone = Alone::watching(&sandbox).await?;
 
         let events = |touch: Touch| Events {
@@ -71,6 +71,21 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
         host.shutdown(Duration::from_secs(5)).await;
         Ok(())
     })
+}
+
+/// Waits until each user has a quota, and the host nothing to do: on a busy machine it may seem so before its first list
+/// is in.
+async fn until_there(host: &Host, sandbox: &Sandbox, users: usize) -> anyhow::Result<()> {
+    let has_quota =
+        |index: &usize| sandbox.get("v1", "ResourceQuota", &namespace(*index), kite::names::QUOTA).is_some();
+    let all = async {
+        let mut there = 0;
+        while there < users {
+            settle(host).await;
+            there += (there..users).take_while(has_quota).count();
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.context("not every user has a quota")
 }
 
 /// How long each look took that ended in a memo hit.
