@@ -41,6 +41,9 @@ struct Part {
     memory_kib: u64,
 }
 
+/// Which part of a side a row is about.
+type PartOf = fn(&Side) -> &Part;
+
 /// Measures both sides, each on a control plane of its own.
 pub async fn run(
     parts: &Parts,
@@ -181,7 +184,7 @@ fn table(sides: &[Side], load: &Load) -> String {
     row("from event to applied, p50 / p99".into(), &|side| {
         format!("{} / {}", millis(at(&side.each.each, 50)), millis(at(&side.each.each, 99)))
     });
-    let parts: [(String, fn(&Side) -> &Part); 4] = [
+    let parts: [(String, PartOf); 4] = [
         ("start".into(), |side| &side.start),
         (format!("{users} users"), |side| &side.converge),
         (format!("{} changes of quotas' status", load.storm), |side| &side.storm),

@@ -29,8 +29,11 @@ pub struct MachineProvider<D> {
     orphans: Orphans,
     told: Arc<Told>,
     /// What was listed a moment ago, by the arguments.
-    lists: Mutex<BTreeMap<Json, (Instant, BTreeMap<String, String>)>>,
+    lists: Mutex<BTreeMap<Json, Listed>>,
 }
+
+/// When VMs were listed, and which.
+type Listed = (Instant, BTreeMap<String, String>);
 
 /// What is told to the host.
 #[derive(Default)]
