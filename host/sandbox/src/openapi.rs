@@ -1,10 +1,10 @@
 //! OpenAPI documents: version 3 by group and version, and a version 2 that says no more than who we are.
 
-use crate::api::{Call, json_value, not_found};
+use crate::api::{Call, json_value};
 use crate::body::ApiBody;
 use crate::sandbox::Inner;
 use crate::schema;
-use http::{Response, header};
+use http::{Response, StatusCode, header};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -24,7 +24,12 @@ pub(crate) fn answer(inner: &Arc<Inner>, path: &str, call: &Call) -> Response<Ap
             crate::api::set(&mut response, http::header::CONTENT_TYPE, "text/plain; charset=utf-8");
             response
         }
-        _ => document(inner, path).unwrap_or_else(not_found),
+        _ => document(inner, path).unwrap_or_else(|| {
+            // Upstream says no word here, unlike everywhere else.
+            let mut response = Response::new(ApiBody::whole(""));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            response
+        }),
     }
 }
 

@@ -93,21 +93,66 @@ fn type_meta(properties: &mut Map<String, Value>) {
 
 fn kind_schema(schema: &Value, group: &str, version: &str, kind: &str) -> Value {
     let mut schema = if schema.is_object() { schema.clone() } else { json!({"type": "object"}) };
+    complete(&mut schema);
     let open = schema["x-kubernetes-preserve-unknown-fields"] == true && schema.get("properties").is_none();
     if !open {
-        let mut properties = schema["properties"].as_object().cloned().unwrap_or_default();
-        type_meta(&mut properties);
-        properties.insert(
-            "metadata".to_owned(),
-            json!({
-                "description": "Standard object's metadata.",
-                "allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}],
-            }),
-        );
-        schema["properties"] = Value::Object(properties);
+        object_meta(&mut schema);
     }
     schema["x-kubernetes-group-version-kind"] = json!([{"group": group, "version": version, "kind": kind}]);
     schema
+}
+
+/// What every object has.
+fn object_meta(schema: &mut Value) {
+    let mut properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    type_meta(&mut properties);
+    properties.insert(
+        "metadata".to_owned(),
+        json!({
+            "description": "Standard object's metadata.",
+            "allOf": [{"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}],
+        }),
+    );
+    schema["properties"] = Value::Object(properties);
+}
+
+/// Spells out what extensions imply, for clients that do not know them.
+fn complete(schema: &mut Value) {
+    for parts in ["properties", "items", "additionalProperties"] {
+        match (parts, schema.get_mut(parts)) {
+            ("properties", Some(Value::Object(parts))) => parts.values_mut().for_each(complete),
+            (_, Some(part @ Value::Object(_))) => complete(part),
+            _ => {}
+        }
+    }
+    if schema["x-kubernetes-int-or-string"] == true {
+        int_or_string(schema);
+    }
+    if schema["x-kubernetes-embedded-resource"] == true {
+        object_meta(schema);
+        let mut required = schema["required"].as_array().cloned().unwrap_or_default();
+        for field in ["kind", "apiVersion"] {
+            if !required.iter().any(|one| one == field) {
+                required.push(field.into());
+            }
+        }
+        schema["required"] = required.into();
+    }
+}
+
+fn int_or_string(schema: &mut Value) {
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    if schema["anyOf"] == either || schema.pointer("/allOf/0/anyOf") == Some(&either) {
+        return;
+    }
+    if schema["anyOf"].is_null() {
+        schema["anyOf"] = either;
+        return;
+    }
+    // The definition's own alternatives come on top.
+    let mut all = schema["allOf"].as_array().cloned().unwrap_or_default();
+    all.insert(0, json!({"anyOf": either}));
+    schema["allOf"] = all.into();
 }
 
 fn list_schema(item: &str, group: &str, version: &str, kind: &str) -> Value {
