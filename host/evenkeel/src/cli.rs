@@ -7,6 +7,7 @@ mod completions;
 mod demo;
 mod explain;
 mod inspect;
+mod kubeconfig;
 mod new;
 mod operations;
 mod plugin;

@@ -22,7 +22,8 @@ impl ApiBody {
         ApiBody(Kind::Whole((!bytes.is_empty()).then_some(bytes)))
     }
 
-    pub(crate) fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> ApiBody {
+    /// Pieces that come one after another, as in a watch.
+    pub fn stream(stream: impl Stream<Item = Bytes> + Send + 'static) -> ApiBody {
         ApiBody(Kind::Stream(Box::pin(stream)))
     }
 

@@ -41,23 +41,31 @@ pub struct Fault {
 }
 
 /// The request that a fault is compared with.
-pub(crate) struct Aim<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Aim<'a> {
+    /// As in [`Fault::verb`].
     pub verb: &'a str,
+    /// Kind, as in `Pod`.
     pub kind: &'a str,
+    /// Plural, as in `pods`.
     pub plural: &'a str,
+    /// Empty for the object itself.
     pub subresource: &'a str,
+    /// Empty for cluster-scoped objects.
     pub namespace: &'a str,
+    /// Name of the object; empty for a collection.
     pub name: &'a str,
 }
 
 /// Faults waiting for their request, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Faults {
+pub struct Faults {
     waiting: VecDeque<Fault>,
 }
 
 impl Faults {
-    pub(crate) fn add(&mut self, fault: Fault) {
+    /// One more waits, unless it is to hit nothing.
+    pub fn add(&mut self, fault: Fault) {
         if fault.times > 0 {
             self.waiting.push_back(fault);
         }
@@ -68,7 +76,7 @@ impl Faults {
     }
 
     /// The first fault that hits the request; it is used up by one.
-    pub(crate) fn hit(&mut self, aim: &Aim<'_>) -> Option<Fault> {
+    pub fn hit(&mut self, aim: &Aim<'_>) -> Option<Fault> {
         let index = self.waiting.iter().position(|fault| fault.hits(aim))?;
         let fault = &mut self.waiting[index];
         fault.times -= 1;

@@ -45,7 +45,7 @@ pub use audit::WriteRecord;
 pub use body::ApiBody;
 pub use durable::OpenError;
 pub use error::{ApiError, Cause, Details};
-pub use faults::{Effect, Fault};
+pub use faults::{Aim, Effect, Fault, Faults};
 pub use listen::{ListenError, ListenOptions, Listening};
 pub use sandbox::{Cut, PutError, Sandbox, SandboxOptions};
 pub use service::{ApiService, ReadBody};

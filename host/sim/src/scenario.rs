@@ -1,5 +1,6 @@
 //! Scenario files: given objects, steps, expectations.
 
+pub(crate) mod aim;
 mod before;
 pub mod duration;
 pub mod expect;
@@ -9,6 +10,7 @@ pub mod kinds;
 mod log;
 pub mod report;
 pub mod run;
+mod server;
 pub mod step;
 mod story;
 pub mod update;

@@ -45,13 +45,14 @@ pub struct PlaneOptions {
 }
 
 impl Default for PlaneOptions {
-    /// Namespaces, garbage, quotas and ServiceAccounts are looked after; ends after an hour.
+    /// Namespaces, garbage, quotas, ServiceAccounts and deleted claims are looked after; ends after an hour.
     fn default() -> PlaneOptions {
         let controllers = [
             "namespace-controller",
             "garbage-collector-controller",
             "resourcequota-controller",
             "serviceaccount-controller",
+            "persistentvolumeclaim-protection-controller",
             "root-ca-certificate-publisher-controller",
         ];
         PlaneOptions {

@@ -7,12 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use evenkeel_engine::directory::FileStatus;
 use evenkeel_engine::{Host, HostOptions};
-use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use super::operations::{AdminArgs, ElectionArgs, Operations};
 use super::providers::ProvidersArgs;
 use super::serving::{self, DataArgs};
-use super::{Exit, plugin};
+use super::{Exit, kubeconfig, plugin};
 use crate::output::{self, Paint};
 
 /// Between two tries to reach an API server that does not answer.
@@ -59,7 +58,7 @@ pub struct RunArgs {
 pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
     let runtime = Arc::new(plugin::runtime()?);
     plugin::block_on(async {
-        let mut config = config(&args).await?;
+        let mut config = kubeconfig::config(args.kubeconfig.as_deref(), args.context.as_deref()).await?;
         // The engine tries again by itself, later where the server says so, and with a free worker meanwhile.
         config.default_retry = false;
         let client =
@@ -92,25 +91,6 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
 }
 
 /// How to reach the cluster. A kubeconfig that is wrong is an error; a cluster that does not answer is not.
-async fn config(args: &RunArgs) -> anyhow::Result<kube::Config> {
-    let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
-    match &args.kubeconfig {
-        Some(path) => {
-            let kubeconfig = Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))?;
-            kube::Config::from_custom_kubeconfig(kubeconfig, &options)
-                .await
-                .with_context(|| format!("cannot use the kubeconfig {}", path.display()))
-        }
-        None if args.context.is_some() => {
-            kube::Config::from_kubeconfig(&options).await.context("cannot use the kubeconfig")
-        }
-        None => kube::Config::infer()
-            .await
-            .context("no cluster is configured: set KUBECONFIG, pass --kubeconfig, or run in a cluster"),
-    }
-}
-
 /// Waits until the API server answers, and says what it waits for. False where it was interrupted meanwhile.
 async fn reached(client: &kube::Client, config: &kube::Config) -> anyhow::Result<bool> {
     loop {

@@ -8,23 +8,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use evenkeel_core::guest::Guest;
+use evenkeel_sim::cluster::Cluster;
 use evenkeel_sim::scenario::report::{self, Colour, Outcome};
 use evenkeel_sim::scenario::{file, run as runner, update};
 
-use super::Exit;
 use super::plugin::{self, BuildFlags};
+use super::{Exit, kubeconfig};
 use crate::output;
 
 /// Run a plugin's scenarios
 ///
-/// Each runs the whole host on an embedded Kubernetes of its own, on virtual time.
+/// Each runs the whole host on an embedded Kubernetes of its own, on virtual time. With --cluster they run on a real API server
+/// instead, one after another: one that holds nothing else, for they make, change and delete what they like. The host's time
+/// stays virtual.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   evenkeel test plugins/kite
   evenkeel test plugins/kite plugins/kite/scenarios/042-new-machine.yaml
   evenkeel test kite.wasm scenarios --output junit > report.xml
-  evenkeel test plugins/kite --update")]
+  evenkeel test plugins/kite --update
+  evenkeel test plugins/kite --cluster --context kind-throwaway")]
 pub struct TestArgs {
     /// A component (`*.wasm`) or the folder of a plugin's crate.
     plugin: PathBuf,
@@ -38,8 +42,17 @@ pub struct TestArgs {
     #[arg(long)]
     update: bool,
     /// Scenarios that run at once; the number of processors where absent.
-    #[arg(long, short, value_name = "N")]
+    #[arg(long, short, value_name = "N", conflicts_with = "cluster")]
     jobs: Option<usize>,
+    /// Run them on a real API server, which must be empty but for what a new cluster has.
+    #[arg(long, conflicts_with = "update")]
+    cluster: bool,
+    /// The kubeconfig; `KUBECONFIG`, `~/.kube/config` or the cluster around where absent.
+    #[arg(long, value_name = "FILE", requires = "cluster")]
+    kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig.
+    #[arg(long, requires = "cluster")]
+    context: Option<String>,
     #[command(flatten)]
     build: BuildFlags,
 }
@@ -68,7 +81,8 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
     let guest: Arc<dyn Guest> = plugin::block_on(plugin::load(&runtime, &args.plugin, &args.build))?;
     #[allow(clippy::disallowed_methods, reason = "how long it took is shown, nothing rests on it")]
     let began = std::time::Instant::now();
-    let mut outcomes = run_all(&files, &guest, args.jobs);
+    let mut outcomes =
+        if args.cluster { on_a_cluster(&args, &files, &guest)? } else { run_all(&files, &guest, args.jobs) };
     if args.update {
         for outcome in outcomes.iter().filter(|outcome| !outcome.failures.is_empty()) {
             let updated = update::rewrite(Path::new(&outcome.file), outcome)
@@ -91,6 +105,17 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
         }
     }
     Ok(if outcomes.iter().all(Outcome::passed) { Exit::Fine } else { Exit::Found })
+}
+
+/// Every file, one after another on the same cluster.
+fn on_a_cluster(args: &TestArgs, files: &[PathBuf], guest: &Arc<dyn Guest>) -> anyhow::Result<Vec<Outcome>> {
+    let (kubeconfig, context) = (args.kubeconfig.as_deref(), args.context.as_deref());
+    let config = plugin::block_on(kubeconfig::config(kubeconfig, context))?;
+    eprintln!("Running {} scenarios on {}", files.len(), config.cluster_url);
+    let cluster = Cluster::connect(config)?;
+    let outcomes = runner::run_files_on(&cluster, files, guest);
+    cluster.finish()?;
+    Ok(outcomes)
 }
 
 fn folders(args: &TestArgs) -> anyhow::Result<Vec<PathBuf>> {

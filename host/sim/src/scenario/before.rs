@@ -6,11 +6,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use evenkeel_sandbox::{ApiBody, ApiService};
-use http::{Method, Request, Response};
+use evenkeel_sandbox::ApiBody;
+use http::{Request, Response};
 use http_body_util::BodyExt;
 use tower::{Service, ServiceExt};
 
+use super::aim::Aim;
+use super::server::Way;
 use super::step::WriteName;
 use super::user::UserRequest;
 
@@ -55,9 +57,10 @@ impl Ambushes {
             return Vec::new();
         }
         let Some(aim) = Aim::of(request) else { return Vec::new() };
+        let Some(verb) = aim.write() else { return Vec::new() };
         let hit = waiting.ambushes.iter().position(|ambush| {
             let is = |wanted: Option<&str>, actual: &str| wanted.is_none_or(|wanted| wanted == actual);
-            is(ambush.write.verb.as_deref().map(word), aim.verb)
+            is(ambush.write.verb.as_deref().map(word), verb)
                 && is(ambush.plural.as_deref(), aim.plural)
                 && is(ambush.write.name.as_deref(), aim.name)
         });
@@ -73,56 +76,15 @@ fn word(verb: &str) -> &str {
     }
 }
 
-/// A write as its request names it.
-struct Aim<'a> {
-    verb: &'a str,
-    plural: &'a str,
-    /// Empty in a creation, whose body has it.
-    name: &'a str,
-}
-
-impl<'a> Aim<'a> {
-    fn of<B>(request: &'a Request<B>) -> Option<Self> {
-        let mut parts = request.uri().path().trim_matches('/').split('/');
-        match parts.next()? {
-            "api" => parts.next()?,
-            _ => parts.nth(1)?,
-        };
-        let rest: Vec<&str> = parts.collect();
-        let rest = match rest.as_slice() {
-            // A Namespace itself is in no namespace.
-            ["namespaces", _, resource, below @ ..] if !["status", "finalize"].contains(resource) => {
-                (*resource, below)
-            }
-            [resource, below @ ..] => (*resource, below),
-            [] => return None,
-        };
-        let (plural, below) = rest;
-        let status = below.get(1).is_some_and(|subresource| *subresource == "status");
-        let content = request.headers().get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let apply = content.is_some_and(|content| content.starts_with("application/apply-patch"));
-        let verb = match (request.method(), apply, status) {
-            (&Method::POST, ..) => "create",
-            (&Method::PUT, ..) => "update",
-            (&Method::DELETE, ..) => "delete",
-            (&Method::PATCH, true, false) => "apply",
-            (&Method::PATCH, true, true) => "apply-status",
-            (&Method::PATCH, false, _) => "patch",
-            _ => return None,
-        };
-        Some(Self { verb, plural, name: below.first().copied().unwrap_or_default() })
-    }
-}
-
 /// The host's way to the API server, with what comes before a write put in between.
 #[derive(Clone)]
 pub(super) struct Ambushed {
-    service: ApiService,
+    service: Way,
     ambushes: Ambushes,
 }
 
 impl Ambushed {
-    pub(super) fn new(service: ApiService, ambushes: Ambushes) -> Self {
+    pub(super) fn new(service: Way, ambushes: Ambushes) -> Self {
         Self { service, ambushes }
     }
 }
@@ -151,7 +113,7 @@ impl Service<Request<kube::client::Body>> for Ambushed {
 }
 
 /// Sends a user's request; what the server says where it refuses it.
-async fn refusal(service: ApiService, user: &UserRequest) -> Option<String> {
+async fn refusal(service: Way, user: &UserRequest) -> Option<String> {
     let request = Request::builder()
         .method(user.method)
         .uri(&user.target)
@@ -174,32 +136,4 @@ async fn refusal(service: ApiService, user: &UserRequest) -> Option<String> {
     let said: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
     let message = said.as_ref().and_then(|status| status.get("message")).and_then(|text| text.as_str());
     Some(message.map_or_else(|| status.to_string(), str::to_owned))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(method: &str, target: &str, content_type: &str, expected: &str) {
-        let request =
-            Request::builder().method(method).uri(target).header("content-type", content_type).body(());
-        let request = request.expect("a request");
-        let told = Aim::of(&request)
-            .map_or("no write".to_owned(), |aim| format!("{} {} {}", aim.verb, aim.plural, aim.name));
-        assert_eq!(told.trim_end(), expected, "{method} {target}");
-    }
-
-    #[test]
-    fn a_write_is_told_by_its_request() {
-        let (json, merge, apply) =
-            ("application/json", "application/merge-patch+json", "application/apply-patch+yaml");
-        check("POST", "/api/v1/namespaces?fieldManager=a", json, "create namespaces");
-        check("POST", "/apis/apps/v1/namespaces/a/deployments", json, "create deployments");
-        check("PATCH", "/apis/example.com/v1/things/b?force=true", apply, "apply things b");
-        check("PATCH", "/apis/example.com/v1/namespaces/a/things/b/status", apply, "apply-status things b");
-        check("PATCH", "/api/v1/namespaces/a", merge, "patch namespaces a");
-        check("PATCH", "/api/v1/namespaces/a/status", apply, "apply-status namespaces a");
-        check("DELETE", "/api/v1/namespaces/a/secrets/b", json, "delete secrets b");
-        check("GET", "/api/v1/namespaces/a/secrets/b", json, "no write");
-    }
 }

@@ -130,6 +130,21 @@ pub fn in_order<'a>(expected: &'a [String], actual: &[String]) -> Option<&'a Str
     expected.iter().find(|wanted| !rest.any(|line| line == *wanted))
 }
 
+/// Whether the lines may have come from these sequences, each in its own order and any of them next: all of them and nothing
+/// else where that is asked for, others between where it is not.
+pub fn woven(expected: &[String], sequences: &[Vec<String>], all: bool) -> bool {
+    let Some((line, rest)) = expected.split_first() else {
+        return !all || sequences.iter().all(Vec::is_empty);
+    };
+    sequences.iter().enumerate().any(|(index, sequence)| {
+        let found = sequence.iter().position(|actual| actual == line);
+        let Some(at) = found.filter(|at| !all || *at == 0) else { return false };
+        let mut left = sequences.to_vec();
+        left[index].drain(..=at);
+        woven(rest, &left, all)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,5 +197,19 @@ mod tests {
         let lines = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(in_order(&lines("a c"), &lines("a b c")), None);
         assert_eq!(in_order(&lines("c a"), &lines("a b c")).map(String::as_str), Some("a"));
+    }
+
+    #[test]
+    fn lines_of_several_keys_may_be_woven_in_any_way_but_each_keeps_its_order() {
+        let lines = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let keys = [lines("a b"), lines("x a y")];
+        for all in ["a b x a y", "x a a b y", "x a y a b"] {
+            assert!(woven(&lines(all), &keys, true), "{all}");
+        }
+        for not in ["b a x a y", "a b x y a", "a b x a", "a b x a y z"] {
+            assert!(!woven(&lines(not), &keys, true), "{not}");
+        }
+        assert!(woven(&lines("y b"), &keys, false));
+        assert!(!woven(&lines("y x"), &keys, false));
     }
 }

@@ -1,11 +1,12 @@
 //! Runs a scenario: its steps in order, and what is expected after them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::PassRecord;
+use evenkeel_engine::clock::VirtualClock;
 use evenkeel_engine::directory::parse_settings;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_sandbox::Fault;
@@ -24,9 +25,16 @@ use super::step::{
 use super::user::UserRequest;
 use super::world::{CLOCK, Start, World, WorldError};
 use super::{duration, verify};
+use crate::cluster::stillness::Stillness;
+use crate::cluster::{Cluster, Stage, chain};
 
-/// Runs one file against a plugin. Blocks; any number may run side by side, each on a thread.
+/// Runs one file against a plugin, in a sandbox of its own. Blocks; any number may run side by side, each on a thread.
 pub fn run_file(path: &Path, guest: &Arc<dyn Guest>) -> Outcome {
+    run_file_on(None, path, guest)
+}
+
+/// Runs one file against a plugin, on a cluster where there is one. Blocks, also while another scenario has the cluster.
+pub fn run_file_on(cluster: Option<&Arc<Cluster>>, path: &Path, guest: &Arc<dyn Guest>) -> Outcome {
     #[allow(clippy::disallowed_methods, reason = "how long a test took is no input of anything")]
     let began = Instant::now();
     let mut outcome = Outcome {
@@ -42,14 +50,27 @@ pub fn run_file(path: &Path, guest: &Arc<dyn Guest>) -> Outcome {
         Ok(scenario) => {
             outcome.scenario.clone_from(&scenario.scenario);
             outcome.spec.clone_from(&scenario.spec);
-            match run(&scenario, guest) {
-                Ok(failures) => outcome.failures = failures,
+            match tell_on(cluster, &scenario, guest) {
+                Ok(told) => outcome.failures = told.failures,
                 Err(error) => outcome.error = Some(error),
             }
         }
     }
     outcome.micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
     outcome
+}
+
+/// Runs files one after another on the same cluster; the outcomes are in the order of the files. Those that need the same kinds
+/// of stand-ins run one after another, since kinds that come and go take time on a cluster.
+pub fn run_files_on(cluster: &Arc<Cluster>, files: &[PathBuf], guest: &Arc<dyn Guest>) -> Vec<Outcome> {
+    let installed = |path: &PathBuf| file::load(path).ok().and_then(|scenario| scenario.installed);
+    let mut order: Vec<usize> = (0..files.len()).collect();
+    // With the most first: the garbage collector of a cluster learns of kinds twice a minute, and it is those that need it.
+    order.sort_by_cached_key(|at| std::cmp::Reverse(installed(&files[*at])));
+    let run = |at: usize| (at, run_file_on(Some(cluster), &files[at], guest));
+    let mut outcomes: Vec<(usize, Outcome)> = order.into_iter().map(run).collect();
+    outcomes.sort_by_key(|(at, _)| *at);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
 /// What happened in a scenario.
@@ -67,6 +88,14 @@ pub fn run(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Vec<Failure>, 
 
 /// Runs a scenario and keeps its journal. The same scenario and plugin make the same journal, to the byte, each time.
 pub fn tell(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Told, String> {
+    tell_on(None, scenario, guest)
+}
+
+fn tell_on(
+    cluster: Option<&Arc<Cluster>>,
+    scenario: &Scenario,
+    guest: &Arc<dyn Guest>,
+) -> Result<Told, String> {
     let settings = settings(scenario)?;
     let clock: Timestamp = match scenario.clock.as_deref() {
         Some(text) => text.parse().map_err(|error| format!("clock: {text:?} is no time: {error}"))?,
@@ -79,33 +108,45 @@ pub fn tell(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Told, String>
             return Err(format!("controllers: the plugin has no {unknown:?}; it has {}", known.join(", ")));
         }
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .start_paused(true)
-        .build()
-        .map_err(|error| format!("cannot start the asynchronous runtime: {error}"))?;
+    let stillness = Stillness::default();
+    let runtime =
+        stillness.runtime().map_err(|error| format!("cannot start the asynchronous runtime: {error}"))?;
     let (log, _listening) = if scenario.asks_about_text() {
         let (log, guard) = Log::listen();
         (Some(log), Some(guard))
     } else {
         (None, None)
     };
+    let start = || Start {
+        settings: settings.clone(),
+        controllers: scenario.controllers.as_deref(),
+        installed: scenario.installed.as_deref().unwrap_or_default(),
+        stages: scenario.stages.unwrap_or(false),
+        clock,
+        providers: &scenario.providers,
+        given: &scenario.given,
+        ..Start::new(Arc::clone(guest))
+    };
+    let _turn = cluster.map(|cluster| cluster.turn());
     runtime.block_on(async {
-        let world = World::start(Start {
-            settings,
-            controllers: scenario.controllers.as_deref(),
-            installed: scenario.installed.as_deref().unwrap_or_default(),
-            stages: scenario.stages.unwrap_or(false),
-            clock,
-            providers: &scenario.providers,
-            given: &scenario.given,
-            ..Start::new(Arc::clone(guest))
-        })
-        .await
-        .map_err(|error| chain(&error))?;
-        Teller { world, passes_seen: 0, failures: Vec::new(), given: &scenario.given, log }
-            .tell(&scenario.steps, &scenario.always)
-            .await
+        let stage = cluster.map(|cluster| {
+            Stage::new(Arc::clone(cluster), VirtualClock::starting_at(clock), stillness.clone())
+        });
+        let told = match World::start_on(start(), stage.clone()).await {
+            Ok(world) => {
+                Teller { world, passes_seen: 0, failures: Vec::new(), given: &scenario.given, log }
+                    .tell(&scenario.steps, &scenario.always)
+                    .await
+            }
+            Err(error) => Err(chain(&error)),
+        };
+        if let Some(stage) = stage {
+            // Whatever came of it: the next scenario needs an empty cluster.
+            let cleared = stage.clear().await;
+            stage.stillness.end();
+            cleared.map_err(|error| chain(&error))?;
+        }
+        told
     })
 }
 
@@ -137,7 +178,7 @@ impl Teller<'_> {
                 step => self.act(step).await.map(|()| Vec::new()),
             };
             let after = match found {
-                Ok(mut found) => self.hold(always, &mut found).map(|()| found),
+                Ok(mut found) => self.hold(always, &mut found).await.map(|()| found),
                 Err(error) => Err(error),
             };
             match after {
@@ -145,8 +186,8 @@ impl Teller<'_> {
                     self.failures
                         .extend(found.into_iter().map(|difference| Failure { step: number, difference }));
                 }
-                Err(error @ WorldError::Restless { .. }) => {
-                    let difference = Difference::new("the host", "comes to rest", error.to_string());
+                Err(error @ (WorldError::Restless { .. } | WorldError::ClusterRestless { .. })) => {
+                    let difference = Difference::new("the world", "comes to rest", error.to_string());
                     self.failures.push(Failure { step: number, difference });
                     break;
                 }
@@ -157,14 +198,17 @@ impl Teller<'_> {
     }
 
     /// What holds after every step.
-    fn hold(&self, always: &[Assertion], found: &mut Vec<Difference>) -> Result<(), WorldError> {
+    async fn hold(&self, always: &[Assertion], found: &mut Vec<Difference>) -> Result<(), WorldError> {
         for refused in self.world.ambushes.refused() {
             found.push(Difference::new("a request before a write", "is carried out", refused));
         }
         for (name, said) in self.world.broken_invariants() {
             found.push(Difference::new(format!("provider {name}, which must never be"), "", said));
         }
-        always.iter().try_for_each(|assertion| verify::asserted(self, assertion, found))
+        for assertion in always {
+            verify::asserted(self, assertion, found).await?;
+        }
+        Ok(())
     }
 
     async fn act(&mut self, step: &Step) -> Result<(), WorldError> {
@@ -178,10 +222,7 @@ impl Teller<'_> {
             Step::Restart(RestartTarget::Host) => self.world.restart().await,
             Step::Swap(SwapTarget::Plugin) => self.world.swap().await,
             Step::CutWatches(cut) => self.world.cut_watches(cut.kind.clone()).await,
-            Step::Install(names) => {
-                self.world.install(names)?;
-                self.world.settle().await
-            }
+            Step::Install(names) => self.world.install(names).await,
             Step::Uninstall(names) => self.world.uninstall(names).await,
             Step::Fail(fail) => {
                 self.world.fail(fault(fail));
@@ -321,15 +362,4 @@ fn reason(code: u16) -> &'static str {
         504 => "Timeout",
         _ => "InternalError",
     }
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

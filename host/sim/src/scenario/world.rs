@@ -1,18 +1,18 @@
-//! The world of a scenario: the embedded Kubernetes, the host on it, and a clock that stands still unless it is told.
+//! The world of a scenario: an API server, the host on it, and a clock that stands still unless it is told.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use evenkeel_core::guest::Guest;
-use evenkeel_engine::clock::VirtualClock;
+use evenkeel_engine::clock::{Clock, VirtualClock};
 use evenkeel_engine::journal::JournalOptions;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_engine::{Host, HostOptions, PassRecord};
 use evenkeel_providers::Providers;
 use evenkeel_providers::twins::{self, Twin, TwinError};
 use evenkeel_sandbox::standins::{self, Stages};
-use evenkeel_sandbox::{Cut, Fault, Sandbox, SandboxOptions};
+use evenkeel_sandbox::{Fault, Sandbox, SandboxOptions};
 use http::Request;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -20,7 +20,9 @@ use tokio::time::Instant;
 
 use super::before::{Ambushed, Ambushes};
 use super::kinds::{KindInfo, Kinds};
+use super::server::{HOST, STAND_INS, Server, USER};
 use super::user::UserRequest;
+use crate::cluster::{Look, Stage, WireError};
 use crate::guest::Dressed;
 
 /// Past this many looks without coming to rest a host goes round in circles: the busiest scenario needs some thousands.
@@ -28,6 +30,15 @@ const LOOKS_MAX: u32 = 2_000_000;
 
 /// So many looks in a row must find nothing to do: watch streams hand on what they have between two of them.
 const QUIET_LOOKS: u32 = 40;
+
+/// How long a cluster may take to come to rest, in looks at it: its garbage collector looks for new kinds each 30 s.
+const CLUSTER_REST_MAX: Duration = Duration::from_secs(90);
+
+/// Between two looks at a cluster whose watches lag behind, and at one whose controllers have something to do.
+const CLUSTER_PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(25));
+
+/// Passes of one step past which a host on a cluster goes round in circles.
+const PASSES_MAX: usize = 20_000;
 
 /// Where time starts unless somebody says otherwise: 2026-01-01T00:00:00Z.
 pub const CLOCK: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -43,6 +54,15 @@ pub enum WorldError {
         /// Passes in this step.
         passes: usize,
     },
+    /// The cluster's own controllers do not finish.
+    #[error("the cluster does not come to rest within {CLUSTER_REST_MAX:?}: {}. Does it have a controller manager?", left.join(", "))]
+    ClusterRestless {
+        /// What is left to do.
+        left: Vec<String>,
+    },
+    /// The cluster does not tell what there is.
+    #[error("cannot read from the cluster")]
+    Unread(#[source] Box<WireError>),
     /// The API server refused what a step wanted.
     #[error("{what}: {reason}")]
     Refused {
@@ -123,10 +143,9 @@ impl Start<'_> {
     }
 }
 
-/// A sandbox with a host on it.
+/// An API server with a host on it.
 pub struct World {
-    /// The API server.
-    pub sandbox: Sandbox,
+    server: Server,
     /// The kinds that a scenario may name.
     pub kinds: Kinds,
     /// Every pass since the start, over restarts of the host.
@@ -142,31 +161,43 @@ pub struct World {
     clock: VirtualClock,
     seed: u64,
     seen: usize,
+    /// Hosts so far, this one included.
+    hosts: u32,
     _stages: Option<standins::Running>,
 }
 
 impl World {
-    /// Puts everything in place and lets the host come to rest. Call it on a current-thread runtime with time paused.
+    /// Puts everything in place in a sandbox and lets the host come to rest. Call it on a current-thread runtime with time
+    /// paused.
     pub async fn start(start: Start<'_>) -> Result<Self, WorldError> {
+        Self::start_on(start, None).await
+    }
+
+    /// As [`World::start`], on a cluster where one is given: on the runtime of its stillness then.
+    pub(crate) async fn start_on(start: Start<'_>, stage: Option<Stage>) -> Result<Self, WorldError> {
         let clock = VirtualClock::starting_at(start.clock);
-        let (base, began) = (start.clock, Instant::now());
-        let server_clock: evenkeel_sandbox::Clock = Arc::new(move || {
-            let passed = jiff::SignedDuration::try_from(began.elapsed()).unwrap_or(jiff::SignedDuration::MAX);
-            base.saturating_add(passed).unwrap_or(base)
-        });
-        let sandbox = Sandbox::new(SandboxOptions {
-            seed: start.seed,
-            ..SandboxOptions::new(Arc::clone(&server_clock))
-        });
-        let mut crds: Vec<Value> = Vec::new();
-        for text in &start.guest.manifest().crds {
-            crds.extend(serde_json::from_str::<Value>(text).ok());
-        }
-        for crd in &crds {
-            sandbox.put(crd.clone()).map_err(|error| WorldError::Host(error.to_string()))?;
-        }
-        let mut known = crds;
+        let server_clock = wall(start.clock);
+        let server = match stage {
+            Some(stage) => Server::Cluster(stage),
+            None => Server::Embedded(Sandbox::new(SandboxOptions {
+                seed: start.seed,
+                ..SandboxOptions::new(Arc::clone(&server_clock))
+            })),
+        };
+        let own = start.guest.manifest().crds.iter();
+        let mut definitions: Vec<Value> =
+            own.filter_map(|text| serde_json::from_str::<Value>(text).ok()).collect();
+        let mut known = definitions.clone();
         known.extend(stand_ins().values().flatten().cloned());
+        let mut absent: Vec<Value> = Vec::new();
+        for name in start.installed {
+            definitions.extend(stand_in(name)?.iter().cloned());
+        }
+        for (name, crds) in stand_ins() {
+            if !start.installed.iter().any(|installed| installed == name) {
+                absent.extend(crds.iter().cloned());
+            }
+        }
         let mut twins = BTreeMap::new();
         for (name, config) in start.providers {
             let twin = twins::make(name, config, start.seed)
@@ -175,7 +206,7 @@ impl World {
         }
         let mut world = Self {
             twins,
-            user: kube::Client::new(sandbox.service(), "default"),
+            user: kube::Client::new(server.way(USER), "default"),
             kinds: Kinds::with_crds(&known),
             guest: Dressed::new(start.guest, start.controllers),
             settings: start.settings,
@@ -183,20 +214,18 @@ impl World {
             passes: Vec::new(),
             host: None,
             seen: 0,
+            hosts: 0,
             clock,
             seed: start.seed,
             _stages: None,
-            sandbox,
+            server,
         };
-        world.install(start.installed)?;
-        for (index, object) in start.given.iter().enumerate() {
-            let given = |reason: String| WorldError::Given { index: index + 1, reason };
-            world.sandbox.put(object.clone()).map_err(|error| given(error.to_string()))?;
-        }
+        world.server.define(&definitions, &absent).await?;
+        world.server.put(start.given, &world.kinds).await?;
         if start.stages {
             static STAGES: OnceLock<Stages> = OnceLock::new();
             let stages = STAGES.get_or_init(Stages::builtin).clone();
-            world._stages = Some(standins::start(world.sandbox.service(), stages, server_clock));
+            world._stages = Some(standins::start(world.server.way(STAND_INS), stages, server_clock));
         }
         world.run_host().await?;
         Ok(world)
@@ -204,17 +233,21 @@ impl World {
 
     /// Starts a host that remembers nothing.
     async fn run_host(&mut self) -> Result<(), WorldError> {
-        let service = Ambushed::new(self.sandbox.service(), self.ambushes.clone());
+        let service = Ambushed::new(self.server.way(HOST + self.hosts), self.ambushes.clone());
+        self.hosts += 1;
         let providers = self
             .twins
             .iter()
             .fold(Providers::default(), |all, (name, twin)| all.with(name, twin.as_provider()));
+        let usual = HostOptions::new(kube::Client::new(service, "default"));
         let host = Host::start(HostOptions {
             providers,
             clock: Arc::new(self.clock),
             seed: self.seed,
             journal: JournalOptions { bytes_max: usize::MAX, file: None },
-            ..HostOptions::new(kube::Client::new(service, "default"))
+            // Where answers take time passes would overtake each other, and their writes would come in another order.
+            workers: if self.in_order() { usual.workers } else { 1 },
+            ..usual
         })
         .map_err(|error| WorldError::Host(error.to_string()))?;
         host.load(self.guest.current(), self.settings.clone())
@@ -225,24 +258,23 @@ impl World {
         self.settle().await
     }
 
+    /// Whether all that happens has one order. On a cluster only what happens to one key has.
+    pub(super) fn in_order(&self) -> bool {
+        matches!(self.server, Server::Embedded(_))
+    }
+
     /// Lets everything run that can run now; time stands still.
     pub async fn settle(&mut self) -> Result<(), WorldError> {
-        let (mut quiet, mut revision) = (0, self.sandbox.revision());
-        for _ in 0..LOOKS_MAX {
-            // Yielding keeps the runtime busy, so that the paused clock does not jump to the next timer.
-            tokio::task::yield_now().await;
-            let now = self.sandbox.revision();
-            let idle = self.host.as_ref().is_none_or(Host::idle);
-            quiet = if idle && now == revision { quiet + 1 } else { 0 };
-            revision = now;
-            if quiet >= QUIET_LOOKS {
-                self.take_passes();
-                return Ok(());
-            }
-        }
+        let settled = match &self.server {
+            Server::Embedded(sandbox) => settle_embedded(sandbox, self.host.as_ref()).await,
+            Server::Cluster(stage) => settle_on_cluster(stage, self.host.as_ref()).await,
+        };
         let before = self.passes.len();
         self.take_passes();
-        Err(WorldError::Restless { passes: self.passes.len() - before })
+        settled.map_err(|error| match error {
+            WorldError::Restless { .. } => WorldError::Restless { passes: self.passes.len() - before },
+            other => other,
+        })
     }
 
     fn take_passes(&mut self) {
@@ -255,8 +287,17 @@ impl World {
 
     /// Lets time pass; timers fire on the way.
     pub async fn advance(&mut self, by: Duration) -> Result<(), WorldError> {
-        tokio::time::sleep(by).await;
-        self.settle().await
+        let Server::Cluster(stage) = &self.server else {
+            tokio::time::sleep(by).await;
+            return self.settle().await;
+        };
+        // What a timer sets off must be over before the next, however long the cluster takes for it.
+        let (stage, end) = (stage.clone(), Instant::now() + by);
+        while Instant::now() < end {
+            stage.stillness.leap(end).await;
+            self.settle().await?;
+        }
+        Ok(())
     }
 
     /// Stops the host and starts another.
@@ -296,14 +337,14 @@ impl World {
 
     /// Ends watches.
     pub async fn cut_watches(&mut self, kind: Option<String>) -> Result<(), WorldError> {
-        self.sandbox.cut_watches(&Cut { kind, expire: false });
+        self.server.cut(kind, &self.kinds);
         // A client that lost its watch waits a moment before it comes back.
         self.advance(Duration::from_secs(2)).await
     }
 
     /// Makes the next requests fail that match.
     pub fn fail(&self, fault: Fault) {
-        self.sandbox.fail_next(fault);
+        self.server.fail(fault, &self.kinds);
     }
 
     /// The simulated far end of a provider.
@@ -331,31 +372,30 @@ impl World {
     }
 
     /// Serves the kinds of these stand-ins.
-    pub fn install(&self, names: &[String]) -> Result<(), WorldError> {
+    pub async fn install(&mut self, names: &[String]) -> Result<(), WorldError> {
         for name in names {
-            let crds = stand_ins().get(name.as_str()).ok_or_else(|| WorldError::StandIn(name.clone()))?;
-            for crd in crds {
-                self.sandbox.put(crd.clone()).map_err(|error| WorldError::Host(error.to_string()))?;
-            }
+            self.server.define(stand_in(name)?, &[]).await?;
         }
-        Ok(())
+        self.settle().await
     }
 
     /// Serves the kinds of these stand-ins no more; their objects go with them.
     pub async fn uninstall(&mut self, names: &[String]) -> Result<(), WorldError> {
         for name in names {
-            let crds = stand_ins().get(name.as_str()).ok_or_else(|| WorldError::StandIn(name.clone()))?;
-            for crd in crds {
-                let name =
-                    crd.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned();
-                let target = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
-                let request = UserRequest {
-                    method: "DELETE",
-                    target,
-                    content_type: "application/json",
-                    body: Vec::new(),
+            for definition in stand_in(name)? {
+                let Server::Cluster(_) = &self.server else {
+                    let name =
+                        definition.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+                    let request = UserRequest {
+                        method: "DELETE",
+                        target: format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"),
+                        content_type: "application/json",
+                        body: Vec::new(),
+                    };
+                    self.request(&request).await?;
+                    continue;
                 };
-                self.request(&request).await?;
+                self.server.define(&[], std::slice::from_ref(definition)).await?;
             }
         }
         self.settle().await
@@ -380,28 +420,117 @@ impl World {
         })
     }
 
+    /// The time now, as the host sees it.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// Every object; on a cluster those of the kinds that anything was done to.
+    pub(super) async fn dump(&self) -> Result<Vec<Value>, WorldError> {
+        self.server.dump().await
+    }
+
     /// All objects of a kind, in the order of their namespaces and names; those of one namespace where it is named.
-    pub fn objects(&self, kind: &KindInfo, namespace: Option<&str>) -> Vec<Value> {
-        let (api_version, is) = (kind.gvk.api_version(), |object: &Value, pointer: &str, wanted: &str| {
-            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default() == wanted
-        });
-        let mut objects = self.sandbox.dump();
+    pub async fn objects(&self, kind: &KindInfo, namespace: Option<&str>) -> Result<Vec<Value>, WorldError> {
+        let text = |object: &Value, pointer: &str| {
+            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+        };
+        let mut objects = self.server.objects(kind).await?;
         objects.retain(|object| {
-            is(object, "/apiVersion", &api_version)
-                && is(object, "/kind", &kind.gvk.kind)
-                && namespace.is_none_or(|namespace| is(object, "/metadata/namespace", namespace))
+            namespace.is_none_or(|namespace| text(object, "/metadata/namespace") == namespace)
         });
         objects.sort_by_cached_key(|object| {
-            ["/metadata/namespace", "/metadata/name"]
-                .map(|pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned())
+            ["/metadata/namespace", "/metadata/name"].map(|pointer| text(object, pointer))
         });
-        objects
+        Ok(objects)
     }
 
     /// The state of an object.
-    pub fn object(&self, kind: &KindInfo, namespace: Option<&str>, name: &str) -> Option<Value> {
-        self.sandbox.get(&kind.gvk.api_version(), &kind.gvk.kind, namespace.unwrap_or_default(), name)
+    pub async fn object(
+        &self,
+        kind: &KindInfo,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, WorldError> {
+        self.server.object(kind, namespace, name).await
     }
+}
+
+/// A server's clock, which goes as tokio's does.
+fn wall(base: Timestamp) -> evenkeel_sandbox::Clock {
+    let began = Instant::now();
+    Arc::new(move || {
+        let passed = jiff::SignedDuration::try_from(began.elapsed()).unwrap_or(jiff::SignedDuration::MAX);
+        base.saturating_add(passed).unwrap_or(base)
+    })
+}
+
+async fn settle_embedded(sandbox: &Sandbox, host: Option<&Host>) -> Result<(), WorldError> {
+    let (mut quiet, mut revision) = (0, sandbox.revision());
+    for _ in 0..LOOKS_MAX {
+        // Yielding keeps the runtime busy, so that the paused clock does not jump to the next timer.
+        tokio::task::yield_now().await;
+        let now = sandbox.revision();
+        let idle = host.is_none_or(Host::idle);
+        quiet = if idle && now == revision { quiet + 1 } else { 0 };
+        revision = now;
+        if quiet >= QUIET_LOOKS {
+            return Ok(());
+        }
+    }
+    Err(WorldError::Restless { passes: 0 })
+}
+
+/// Runs what can run, then waits for the cluster: until every watch has told of every write, and its own controllers have
+/// nothing left to do.
+async fn settle_on_cluster(stage: &Stage, host: Option<&Host>) -> Result<(), WorldError> {
+    let (edge, passes) = (&stage.edge, || host.map_or(0, |host| host.journal().records().len()));
+    let (mut waited, before) = (Duration::ZERO, passes());
+    let mut left = Vec::new();
+    while waited < CLUSTER_REST_MAX {
+        let activity = run_until_idle(stage, host).await;
+        if !edge.dirty() {
+            return Ok(());
+        }
+        if passes() - before > PASSES_MAX {
+            return Err(WorldError::Restless { passes: 0 });
+        }
+        let pause = match edge.look().await.map_err(|error| WorldError::Unread(Box::new(error)))? {
+            Look::AtRest if edge.rested(activity) => return Ok(()),
+            Look::AtRest => continue,
+            Look::Behind => CLUSTER_PAUSES.0,
+            Look::Owed(owed) => {
+                left = owed;
+                CLUSTER_PAUSES.1
+            }
+        };
+        edge.pause(pause).await;
+        waited += pause;
+    }
+    Err(WorldError::ClusterRestless { left })
+}
+
+/// Gives everybody turns until nobody uses one and no answer is waited for; the activity up to then.
+async fn run_until_idle(stage: &Stage, host: Option<&Host>) -> u64 {
+    let edge = &stage.edge;
+    let (mut quiet, mut activity) = (0, edge.activity());
+    while quiet < QUIET_LOOKS {
+        if edge.busy() {
+            // Time is held: waiting costs none of it.
+            edge.changed().await;
+        }
+        tokio::task::yield_now().await;
+        let now = edge.activity();
+        let idle = host.is_none_or(Host::idle) && !edge.busy();
+        quiet = if idle && now == activity { quiet + 1 } else { 0 };
+        activity = now;
+    }
+    activity
+}
+
+/// The kinds of a stand-in.
+fn stand_in(name: &str) -> Result<&'static [Value], WorldError> {
+    stand_ins().get(name).map(Vec::as_slice).ok_or_else(|| WorldError::StandIn(name.to_owned()))
 }
 
 /// The kinds of each stand-in, read from their text once for all worlds.
