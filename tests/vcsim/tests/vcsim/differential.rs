@@ -40,8 +40,7 @@ fn script(template: &str) -> Vec<Step> {
     };
     let on = |name: &str| json!({"vm": format!("${name}"), "owner": {"uid": format!("uid-{name}")}});
     let find = |kind: &str, uuid: String| json!({"datacenter": "/DC0", "kind": kind, "uuid": uuid});
-    let group =
-        |folder: Option<&str>, group: &str| json!({"datacenter": "/DC0", "folder": folder, "group": group});
+    let group = |folder: Option<&str>, of: &str| json!({"datacenter": "/DC0", "folder": folder, "group": of});
     let named = |name: &str| json!({"datacenter": "/DC0", "name": name});
     let set = |value: &str| json!({"vm": "$a", "owner": {"uid": "uid-a"}, "extraConfig": {"guestinfo.metadata": value}});
     let place = |change: Value| {
