@@ -38,6 +38,7 @@ fn on_a_plane(parts: &Parts, plugin: &'static str, files: &[PathBuf]) -> Vec<Out
 }
 
 #[test]
+#[ignore = "four minutes, and seen green only once yet: run it by its name with --ignored"]
 fn the_scenarios_of_kite_hold_on_a_real_api_server() {
     let Some(parts) = parts_or_skip("the scenarios on a real API server") else { return };
     let named = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
