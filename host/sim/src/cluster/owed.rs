@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn one_that_is_deleted_in_the_foreground_waits_for_its_dependents() {
         let machine = machine(json!({"deletionTimestamp": "t", "finalizers": [FOREGROUND]}));
-        check(&[machine.clone()], &["Machine a/m is being deleted"]);
+        check(std::slice::from_ref(&machine), &["Machine a/m is being deleted"]);
         check(&[machine.clone(), pod(json!({}))], &["Pod a/p has lost an owner"]);
         check(&[machine, pod(json!({"deletionTimestamp": "t", "finalizers": ["e.com/hold"]}))], &[]);
     }
@@ -208,7 +208,7 @@ mod tests {
         let namespace = json!({"kind": "Namespace", "metadata": {"name": "a", "uid": "N", "deletionTimestamp": "t"},
             "spec": {"finalizers": ["kubernetes"]}});
         let owed = &["Namespace a is to be emptied and ended"];
-        check(&[namespace.clone()], owed);
+        check(std::slice::from_ref(&namespace), owed);
         check(&[namespace.clone(), machine(json!({}))], owed);
         check(&[namespace, machine(json!({"deletionTimestamp": "t", "finalizers": ["e.com/hold"]}))], &[]);
     }
