@@ -25,7 +25,7 @@ use super::step::{
 use super::user::UserRequest;
 use super::world::{CLOCK, Start, World, WorldError};
 use super::{duration, verify};
-use crate::cluster::stillness::Stillness;
+use crate::cluster::stillness::StillRuntime;
 use crate::cluster::{Cluster, Stage, chain};
 
 /// Runs one file against a plugin, in a sandbox of its own. Blocks; any number may run side by side, each on a thread.
@@ -108,9 +108,8 @@ fn tell_on(
             return Err(format!("controllers: the plugin has no {unknown:?}; it has {}", known.join(", ")));
         }
     }
-    let stillness = Stillness::default();
     let runtime =
-        stillness.runtime().map_err(|error| format!("cannot start the asynchronous runtime: {error}"))?;
+        StillRuntime::new().map_err(|error| format!("cannot start the asynchronous runtime: {error}"))?;
     let (log, _listening) = if scenario.asks_about_text() {
         let (log, guard) = Log::listen();
         (Some(log), Some(guard))
@@ -130,7 +129,7 @@ fn tell_on(
     let _turn = cluster.map(|cluster| cluster.turn());
     runtime.block_on(async {
         let stage = cluster.map(|cluster| {
-            Stage::new(Arc::clone(cluster), VirtualClock::starting_at(clock), stillness.clone())
+            Stage::new(Arc::clone(cluster), VirtualClock::starting_at(clock), runtime.stillness().clone())
         });
         let told = match World::start_on(start(), stage.clone()).await {
             Ok(world) => {
@@ -142,9 +141,7 @@ fn tell_on(
         };
         if let Some(stage) = stage {
             // Whatever came of it: the next scenario needs an empty cluster.
-            let cleared = stage.clear().await;
-            stage.stillness.end();
-            cleared.map_err(|error| chain(&error))?;
+            stage.clear().await.map_err(|error| chain(&error))?;
         }
         told
     })
