@@ -18,6 +18,9 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const GRACE: Duration = Duration::from_secs(2);
 /// How long output is waited for after everything that could write it was ended.
 const DRAIN: Duration = Duration::from_secs(1);
+/// How often it is looked whether what was ended is gone. The waits between two looks double from a millisecond: a second in
+/// all, as what hangs in the kernel may outlast any patience.
+const LOOKS_MAX: u32 = 11;
 /// The exit code of what took too long, as `timeout` has it.
 pub(super) const TIMED_OUT: i32 = 124;
 
@@ -157,6 +160,12 @@ impl Running {
         self.end.comes().await;
         let status = self.child.wait()?;
         self.reaped = true;
+        for wait in waits() {
+            if is_gone(self.group) {
+                break;
+            }
+            tokio::time::sleep(wait).await;
+        }
         let (out, err) = match read {
             Some(streams) => streams,
             None => tokio::time::timeout(DRAIN, reading).await.unwrap_or_default(),
@@ -180,7 +189,50 @@ impl Drop for Running {
         if !self.reaped {
             self.signal(Signal::KILL);
             let _ = self.child.wait();
+            waits().take_while(|_| !is_gone(self.group)).for_each(std::thread::sleep);
         }
+    }
+}
+
+/// A signal is under way when `kill` returns, and only the leader is a child that can be waited for.
+fn waits() -> impl Iterator<Item = Duration> {
+    (1..LOOKS_MAX).map(|look| Duration::from_millis(1 << (look - 1)))
+}
+
+/// Whether nobody of a group goes on. Its leader is reaped, so it may be another group's number by now: look, and no more.
+fn is_gone(group: Pid) -> bool {
+    if rustix::process::test_kill_process_group(group).is_err() {
+        return true;
+    }
+    // Somebody is left, be it as a zombie: PID 1 of a container may never reap it, and it does nothing any more.
+    let everybody = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    !everybody.filter_map(|entry| Stat::of(entry.file_name().to_str()?)).any(|one| one.goes_on_in(group))
+}
+
+/// What the kernel tells of a process in `/proc/<pid>/stat`, from its state on.
+struct Stat(String);
+
+impl Stat {
+    /// None where it is gone, or is no process.
+    fn of(pid: &str) -> Option<Self> {
+        pid.parse::<u32>().ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name may hold blanks and brackets.
+        Some(Self(stat.rsplit_once(')')?.1.to_owned()))
+    }
+
+    fn field(&self, number: usize) -> Option<&str> {
+        self.0.split_whitespace().nth(number)
+    }
+
+    /// It runs or sleeps; what has ended and waits to be reaped does not.
+    fn goes_on(&self) -> bool {
+        self.field(0).is_some_and(|state| !matches!(state, "Z" | "X"))
+    }
+
+    fn goes_on_in(&self, group: Pid) -> bool {
+        self.goes_on()
+            && self.field(2).and_then(|group| group.parse().ok()) == Some(group.as_raw_nonzero().get())
     }
 }
 
@@ -216,9 +268,7 @@ fn code(status: ExitStatus) -> i32 {
 
 /// The kernel's ticks since the boot at which a process started; none where it is gone.
 pub(super) fn started(pid: Pid) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name may hold blanks and brackets.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    Stat::of(&pid.as_raw_nonzero().to_string())?.field(19)?.parse().ok()
 }
 
 /// The file that a word of a command line means: below `root` first, then on the machine; none where there is none.

@@ -16,10 +16,8 @@ async fn ran(script: &str) -> Ran {
     shell(script, LONG).run().await.expect("it runs")
 }
 
-/// Whether a process goes on; one that has ended and waits to be reaped does not.
 fn lives(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    Stat::of(pid).is_some_and(|stat| stat.goes_on())
 }
 
 #[tokio::test]
@@ -69,6 +67,27 @@ async fn one_that_is_dropped_is_ended() {
     assert!(lives(&pid) && started(running.pid()).is_some());
     drop(running);
     assert!(!lives(&pid));
+}
+
+#[tokio::test]
+async fn one_that_is_dropped_takes_along_what_it_started() {
+    let mut running = shell("sleep 1000 & echo $!; wait", LONG).start().expect("it starts");
+    let mut said = String::new();
+    let out = running.child.stdout.take().expect("a pipe");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut said).expect("a line");
+    assert!(lives(said.trim()));
+    drop(running);
+    assert!(!lives(said.trim()), "its child goes on");
+}
+
+#[tokio::test]
+async fn one_that_waits_to_be_reaped_is_not_waited_for() {
+    let mut running = shell("exit 0", LONG).start().expect("it starts");
+    running.end.comes().await;
+    // The leader itself here, as nobody reaps it yet.
+    assert!(rustix::process::test_kill_process_group(running.pid()).is_ok() && is_gone(running.pid()));
+    let ran = running.finish(LONG, Keep::Tail(100)).await.expect("it ran");
+    assert!(ran.succeeded());
 }
 
 #[tokio::test]
