@@ -13,7 +13,7 @@ use std::time::Duration;
 use evenkeel_core::contract::Gvk;
 use evenkeel_core::deps::Change;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep_until};
 
 use crate::limits;
 use crate::rest::lock;
@@ -103,26 +103,34 @@ async fn looking(shared: Arc<Shared>) {
     // Groups whose kinds are still missing although a definition came, and how often they were looked for since.
     let mut expected: BTreeSet<String> = BTreeSet::new();
     let mut tries = 0;
+    // When what is missing is looked for next.
+    let mut due: Option<Instant> = None;
     loop {
-        let in_expected = |gvk: &Gvk| expected.contains(&*gvk.group);
-        let soon = AGAIN.get(tries).filter(|_| shared.discovery.misses_any(in_expected));
-        let after = match soon {
-            Some(after) => Some(*after),
-            None => shared.discovery.misses_any(|_| true).then_some(limits::UNSERVED_POLL),
-        };
+        expected.retain(|group| shared.discovery.misses_any(|gvk| *gvk.group == **group));
+        let soon = AGAIN.get(tries).filter(|_| !expected.is_empty());
+        let pause = soon.copied().or_else(|| {
+            let misses_any = shared.discovery.misses_any(|_| true);
+            misses_any.then_some(limits::UNSERVED_POLL)
+        });
+        // Whoever asks for a kind that is missing wakes us: that may not put off what is due, however often it happens.
+        due = pause.map(|pause| {
+            let latest = Instant::now() + pause;
+            due.map_or(latest, |due| due.min(latest))
+        });
         let groups = tokio::select! {
             biased; // The same order in each run.
             () = shared.arrivals.woken.notified() => Some(std::mem::take(&mut *lock(&shared.arrivals.groups))),
-            () = sleep(after.unwrap_or_default()), if after.is_some() => None,
+            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => None,
         };
         let told = groups.is_some();
         let groups = groups.unwrap_or_default();
         if told && groups.came.is_empty() && groups.changed.is_empty() {
-            continue; // One more kind is missing: the pauses are chosen anew.
+            continue; // One more kind is missing: the pause is chosen anew.
         }
+        due = None;
         if told {
             tries = 0;
-            expected = groups.came.union(&groups.changed).cloned().collect();
+            expected.extend(groups.came.union(&groups.changed).cloned());
         } else if soon.is_some() {
             tries += 1;
         }

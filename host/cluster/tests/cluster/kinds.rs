@@ -53,6 +53,43 @@ async fn a_kind_that_comes_and_goes_is_told_and_its_objects_with_it() {
     assert!(told.ends_with("synced Thing.example.com in all namespaces\n"), "{told}");
 }
 
+/// Whether the kind is served within this time, asked for every 50 ms as whoever installs a definition does.
+async fn served_within(world: &World, kind: &str, time: Duration) -> bool {
+    let served = async {
+        while !world.cluster.resolve(&gvk(kind)).await.expect("an answer").is_yes() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(time, served).await.is_ok()
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_all_the_time_whether_a_kind_is_served_is_told_soon_after_it_is() {
+    let world = World::new();
+    world.serve_belatedly(3);
+    assert!(!world.cluster.resolve(&gvk("Thing.example.com")).await.expect("an answer").is_yes());
+    world.user("POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
+    assert!(served_within(&world, "Thing.example.com", Duration::from_secs(2)).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_is_still_looked_for_soon_after_another_group_has_got_one() {
+    let world = World::new();
+    world.serve_belatedly(3);
+    for kind in ["Thing.example.com", "Thing.example.org"] {
+        assert!(!world.cluster.resolve(&gvk(kind)).await.expect("an answer").is_yes());
+    }
+    let mut other = definition();
+    other["metadata"]["name"] = "things.example.org".into();
+    other["spec"]["group"] = "example.org".into();
+    for definition in [definition(), other] {
+        world.user("POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(served_within(&world, "Thing.example.org", Duration::from_millis(100)).await);
+    assert!(served_within(&world, "Thing.example.com", Duration::from_secs(2)).await);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kind_is_resolved_once() {
     let world = World::new();

@@ -22,6 +22,8 @@ pub struct World {
     pub cluster: Cluster,
     /// Odd while watches are frozen.
     freezes: Arc<AtomicU64>,
+    /// Questions for what `example.com` serves that get an answer from before its definition.
+    belated: Arc<AtomicU64>,
     feed: mpsc::Receiver<CacheEvent>,
     user: kube::Client,
 }
@@ -40,12 +42,13 @@ impl World {
         });
         let sandbox = Sandbox::new(SandboxOptions::new(clock.clone()));
         let freezes = Arc::new(AtomicU64::new(0));
+        let belated = Arc::new(AtomicU64::new(0));
         let mut options = ClusterOptions::new(clock);
         set(&mut options);
-        let cluster = Cluster::new(freezing(&sandbox, &freezes), options);
+        let cluster = Cluster::new(disturbed(&sandbox, &freezes, &belated), options);
         let feed = cluster.events().expect("the first to ask");
         let user = kube::Client::new(sandbox.service(), "default");
-        World { sandbox, cluster, freezes, feed, user }
+        World { sandbox, cluster, freezes, belated, feed, user }
     }
 
     /// Everything that can happen without time passing has happened.
@@ -133,6 +136,11 @@ impl World {
         assert!(!before.is_multiple_of(2), "they are not frozen");
     }
 
+    /// The API server serves `example.com` only after so many questions for it, as a real one takes its time.
+    pub fn serve_belatedly(&self, questions: u64) {
+        self.belated.store(questions, Ordering::SeqCst);
+    }
+
     /// Drops the cluster and returns whether everything that could tell something has ended.
     pub async fn drop_cluster(mut self) -> bool {
         drop(self.cluster);
@@ -184,12 +192,19 @@ impl World {
     }
 }
 
-/// The sandbox's service, of which the watches can become dead lines: nothing comes, not even their end.
-fn freezing(sandbox: &Sandbox, freezes: &Arc<AtomicU64>) -> kube::Client {
+/// The sandbox's service, of which the watches can become dead lines: nothing comes, not even their end. It may also be
+/// behind with what it says of the kinds that it serves.
+fn disturbed(sandbox: &Sandbox, freezes: &Arc<AtomicU64>, belated: &Arc<AtomicU64>) -> kube::Client {
     let service = sandbox.service();
-    let freezes = freezes.clone();
-    let service = tower::service_fn(move |request: Request<Body>| {
+    let (freezes, belated) = (freezes.clone(), belated.clone());
+    let service = tower::service_fn(move |mut request: Request<Body>| {
         let watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let less = |left: u64| left.checked_sub(1);
+        if request.uri().path() == "/apis/example.com/v1"
+            && belated.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok()
+        {
+            *request.uri_mut() = "/apis/nowhere.example.com/v1".parse().expect("a path");
+        }
         let service = service.clone();
         let freezes = watch.then(|| freezes.clone());
         async move {
