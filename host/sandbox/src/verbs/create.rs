@@ -57,8 +57,10 @@ impl Turn<'_> {
         checked?;
         json::whole_numbers(&mut object);
         finish::to_storage(target, &mut object);
+        // A status that was taken away again may have defaults: they are there for whoever reads it, but not stored.
+        let completed = resource.is_custom() && finish::default_as_read(resource, &mut object);
         let stored = self.put(resource, object);
-        let unclean = !std::mem::take(&mut self.unclean).is_empty();
+        let unclean = !std::mem::take(&mut self.unclean).is_empty() || completed;
         self.note_unclean(&stored, unclean);
         Ok(stored)
     }

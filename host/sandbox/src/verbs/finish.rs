@@ -34,6 +34,13 @@ pub(crate) fn to_storage(target: &Target, object: &mut Value) {
     }
 }
 
+/// Gives a custom object the defaults that the real server puts in whenever it reads one; says whether there were any.
+pub(crate) fn default_as_read(resource: &Resource, object: &mut Value) -> bool {
+    let stored = object.clone();
+    resource.storage_version().ty.default(object);
+    *object != stored
+}
+
 /// The paths that this endpoint does not let clients set, and so gives to no manager.
 pub(crate) fn ignored_paths(target: &Target) -> FieldSet {
     let resource = &target.resource;
