@@ -1,9 +1,11 @@
 //! `evenkeel test`.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
@@ -13,8 +15,12 @@ use evenkeel_sim::scenario::report::{self, Colour, Outcome};
 use evenkeel_sim::scenario::{file, run as runner, update};
 
 use super::plugin::{self, BuildFlags};
+use super::serving::interrupted;
 use super::{Exit, kubeconfig};
 use crate::output;
+
+/// The exit code of what Ctrl-C ended, as shells have it.
+const INTERRUPTED: i32 = 130;
 
 /// Run a plugin's scenarios
 ///
@@ -107,15 +113,46 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
     Ok(if outcomes.iter().all(Outcome::passed) { Exit::Fine } else { Exit::Found })
 }
 
-/// Every file, one after another on the same cluster.
+/// Every file, one after another on the same cluster. Whoever breaks it off leaves nothing behind: the scenario under way is
+/// told to its end.
 fn on_a_cluster(args: &TestArgs, files: &[PathBuf], guest: &Arc<dyn Guest>) -> anyhow::Result<Vec<Outcome>> {
     let (kubeconfig, context) = (args.kubeconfig.as_deref(), args.context.as_deref());
     let config = plugin::block_on(kubeconfig::config(kubeconfig, context))?;
     eprintln!("Running {} scenarios on {}", files.len(), config.cluster_url);
     let cluster = Cluster::connect(config)?;
-    let outcomes = runner::run_files_on(&cluster, files, guest);
+    let broken_off = Arc::new(AtomicBool::new(false));
+    break_off(&broken_off);
+    let mut done = 0;
+    let outcomes = runner::run_files_on(&cluster, files, guest, &mut |outcome| {
+        done += 1;
+        let mark = if outcome.passed() { "ok  " } else { "FAIL" };
+        let seconds = Duration::from_micros(outcome.micros).as_secs_f64();
+        eprintln!("{done:>4}/{} {mark} {} ({seconds:.1} s)", files.len(), outcome.file);
+        if broken_off.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     cluster.finish()?;
+    if outcomes.len() < files.len() {
+        bail!("broken off after {} of {} scenarios; the cluster is empty again", outcomes.len(), files.len());
+    }
     Ok(outcomes)
+}
+
+/// Has Ctrl-C, or a SIGTERM, end the run after the scenario under way; a second one ends it at once.
+fn break_off(broken_off: &Arc<AtomicBool>) {
+    let broken_off = Arc::clone(broken_off);
+    // It lives as long as the process.
+    std::thread::spawn(move || {
+        let listening: anyhow::Result<()> = plugin::block_on(async {
+            interrupted().await?;
+            eprintln!("Stopping after this scenario; once more to stop at once and leave its objects behind");
+            broken_off.store(true, Ordering::Relaxed);
+            interrupted().await?;
+            std::process::exit(INTERRUPTED)
+        });
+        if let Err(error) = listening {
+            tracing::warn!("Ctrl-C ends this at once, and leaves objects on the cluster: {error:#}");
+        }
+    });
 }
 
 fn folders(args: &TestArgs) -> anyhow::Result<Vec<PathBuf>> {

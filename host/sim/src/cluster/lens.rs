@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Length of a UID as servers make it: 32 digits and four dashes.
 const UID_LENGTH: usize = 36;
@@ -71,18 +71,27 @@ impl Lens {
                         *generation = (real + shown.generation).into();
                     }
                 }
+                rename_keys(fields, |key| self.shown(key));
                 fields.values_mut().for_each(|field| self.inward(field, now));
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.inward(item, now)),
-            Value::String(text) if text.len() >= UID_LENGTH => {
-                for (given, real) in &self.given {
-                    if text.contains(real.as_str()) {
-                        *text = text.replace(real.as_str(), given);
-                    }
+            Value::String(text) => {
+                if let Some(shown) = self.shown(text) {
+                    *text = shown;
                 }
             }
             _ => {}
         }
+    }
+
+    /// A text with the given UIDs in place of the server's; none where it has none of these.
+    fn shown(&self, text: &str) -> Option<String> {
+        if text.len() < UID_LENGTH {
+            return None;
+        }
+        let mut held = self.given.iter().filter(|(_, real)| text.contains(real.as_str())).peekable();
+        held.peek()?;
+        Some(held.fold(text.to_owned(), |text, (given, real)| text.replace(real.as_str(), given)))
     }
 
     /// Changes what is sent to the server from what is shown.
@@ -108,6 +117,16 @@ impl Lens {
             }
             Value::Array(items) => items.iter_mut().for_each(|item| self.real_uids(item)),
             _ => {}
+        }
+    }
+}
+
+/// Renames the keys of which `name` knows another name: a field manager's set of an owner reference has its UID in one.
+fn rename_keys(fields: &mut Map<String, Value>, name: impl Fn(&str) -> Option<String>) {
+    let renamed: Vec<_> = fields.keys().filter_map(|key| Some((key.clone(), name(key)?))).collect();
+    for (old, new) in renamed {
+        if let Some(value) = fields.remove(&old) {
+            fields.insert(new, value);
         }
     }
 }
@@ -143,6 +162,16 @@ mod tests {
             expect![[
                 r#"{"message":"made for K1","metadata":{"creationTimestamp":"2025-12-01T00:00:00Z","generation":5,"uid":"K1"}}"#
             ]],
+        );
+    }
+
+    #[test]
+    fn a_key_that_holds_a_given_uid_is_shown_with_it() {
+        let key = format!(r#"k:{{"uid":"{REAL}"}}"#);
+        check(
+            json!({"managedFields": [{"fieldsV1": {"f:ownerReferences": {key: {}}}}]}),
+            "2026-01-01T00:00:00Z",
+            expect![[r#"{"managedFields":[{"fieldsV1":{"f:ownerReferences":{"k:{\"uid\":\"K1\"}":{}}}}]}"#]],
         );
     }
 

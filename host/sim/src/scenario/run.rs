@@ -1,5 +1,6 @@
 //! Runs a scenario: its steps in order, and what is expected after them.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -60,15 +61,28 @@ pub fn run_file_on(cluster: Option<&Arc<Cluster>>, path: &Path, guest: &Arc<dyn 
     outcome
 }
 
-/// Runs files one after another on the same cluster; the outcomes are in the order of the files. Those that need the same kinds
-/// of stand-ins run one after another, since kinds that come and go take time on a cluster.
-pub fn run_files_on(cluster: &Arc<Cluster>, files: &[PathBuf], guest: &Arc<dyn Guest>) -> Vec<Outcome> {
+/// Runs files one after another on the same cluster, and tells of each; the outcomes are in the order of the files, of those up to
+/// which nobody broke it off. Those that need the same kinds of stand-ins run one after another, since kinds that come and go
+/// take time on a cluster.
+pub fn run_files_on(
+    cluster: &Arc<Cluster>,
+    files: &[PathBuf],
+    guest: &Arc<dyn Guest>,
+    tell: &mut dyn FnMut(&Outcome) -> ControlFlow<()>,
+) -> Vec<Outcome> {
     let installed = |path: &PathBuf| file::load(path).ok().and_then(|scenario| scenario.installed);
     let mut order: Vec<usize> = (0..files.len()).collect();
     // With the most first: the garbage collector of a cluster learns of kinds twice a minute, and it is those that need it.
     order.sort_by_cached_key(|at| std::cmp::Reverse(installed(&files[*at])));
-    let run = |at: usize| (at, run_file_on(Some(cluster), &files[at], guest));
-    let mut outcomes: Vec<(usize, Outcome)> = order.into_iter().map(run).collect();
+    let mut outcomes: Vec<(usize, Outcome)> = Vec::with_capacity(files.len());
+    for at in order {
+        let outcome = run_file_on(Some(cluster), &files[at], guest);
+        let goes_on = tell(&outcome);
+        outcomes.push((at, outcome));
+        if goes_on.is_break() {
+            break;
+        }
+    }
     outcomes.sort_by_key(|(at, _)| *at);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
