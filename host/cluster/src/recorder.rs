@@ -172,8 +172,8 @@ fn events() -> Gvk {
 }
 
 impl Shared {
-    /// Publishes an Event, or counts it.
-    pub(crate) async fn publish(&self, event: &Event, user: Option<&str>) -> Result<(), WriteError> {
+    /// Publishes an Event, or counts it. Returns whether it was sent.
+    pub(crate) async fn publish(&self, event: &Event, user: Option<&str>) -> Result<bool, WriteError> {
         let seen = self.peek(&event.about);
         let uid = seen.as_ref().map(|seen| seen.head().uid.to_string()).unwrap_or_default();
         let version = seen.as_ref().map(|seen| seen.head().resource_version.to_string());
@@ -182,7 +182,7 @@ impl Shared {
         let sent = match plan {
             Plan::Drop => {
                 tracing::debug!(object = %event.about, reason = event.reason, "too many Events, dropped");
-                return Ok(());
+                return Ok(false);
             }
             Plan::Create { name, message } => {
                 let sight = Sight { name, message, count: 1, time: seconds(time), uid, version };
@@ -197,7 +197,7 @@ impl Shared {
                 }
             }
         };
-        sent.map_err(|error| {
+        sent.map(|()| true).map_err(|error| {
             let doing = format!("publish {} about {}", event.reason, event.about);
             WriteError::new(&events(), &doing, None, &error)
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use evenkeel_core::admit::Write;
-use evenkeel_core::contract::{Failure, FailureKind, ObjectRef, Propagation};
+use evenkeel_core::contract::{Event, Failure, FailureKind, ObjectRef, Propagation};
 use evenkeel_core::object::CachedObject;
 use http::Method;
 use serde::Deserialize;
@@ -107,8 +107,13 @@ impl Cluster {
                 let options = delete_options(uid.as_deref(), resource_version.as_deref(), *propagation);
                 self.shared.delete(object, uid.as_deref(), options, user).await
             }
-            Write::Publish(event) => self.shared.publish(event, user).await.map(|()| None),
+            Write::Publish(event) => self.publish_as(event, user).await.map(|_| None),
         }
+    }
+
+    /// Publishes an Event, or counts it. Returns whether it was sent: of an object that has too many none is.
+    pub async fn publish_as(&self, event: &Event, user: Option<&str>) -> Result<bool, WriteError> {
+        self.shared.publish(event, user).await
     }
 }
 

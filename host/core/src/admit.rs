@@ -75,6 +75,8 @@ pub enum SkipReason {
     AlreadyGone,
     /// The object is being deleted already.
     BeingDeleted,
+    /// There were too many Events about the object lately.
+    TooManyEvents,
 }
 
 /// What becomes of an action.

@@ -75,9 +75,13 @@ async fn an_event_that_expired_is_made_anew_with_its_count() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_floods_is_cut_off() {
     let world = World::new();
+    let mut sent = 0;
     for number in 0..60 {
-        publish(&world, config_map("default/x"), "Flapping", &format!("try {number}")).await;
+        let (about, reason) = (config_map("default/x"), "Flapping".to_owned());
+        let event = Event { about, severity: EventType::Warning, reason, message: format!("try {number}") };
+        sent += u32::from(world.cluster.publish_as(&event, None).await.expect("it is published or left out"));
     }
+    assert_eq!(sent, 25);
     let events = world.sandbox.dump().into_iter().filter(|object| object["kind"] == "Event");
     // Ten by themselves, then one for all.
     assert_eq!(events.count(), 11);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_cluster::{Depth, Need};
-use evenkeel_core::admit::{Verdict, Write};
+use evenkeel_core::admit::{SkipReason, Verdict, Write};
 use evenkeel_core::contract::{
-    Action, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query,
+    Action, Event, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query,
 };
 use evenkeel_core::footprint;
 use evenkeel_core::object::CachedObject;
@@ -226,9 +226,26 @@ impl Look<'_> {
             Verdict::Fail(failure) => Err(failure.clone()),
             // What is not for the API server never comes here.
             Verdict::Elsewhere => Ok(Done::default()),
+            Verdict::Send(Write::Publish(event)) => {
+                let (verdict, outcome) = self.publish(event).await;
+                return Ok((Some(verdict), outcome));
+            }
             Verdict::Send(write) => self.send(action, object, write).await,
         };
         Ok((Some(verdict), outcome))
+    }
+
+    /// Publishes an Event, unless there were too many about its object.
+    async fn publish(&mut self, event: &Event) -> (Verdict, Outcome) {
+        let user = self.taken.loaded.user.as_deref();
+        let sent = self.shared.cluster.publish_as(event, user).await;
+        if matches!(sent, Ok(false)) {
+            self.counted.skipped += 1;
+            return (Verdict::Skip(SkipReason::TooManyEvents), Ok(Done::default()));
+        }
+        self.counted.sent += 1;
+        let outcome = sent.map(|_| Done::default()).map_err(|error| error.failure);
+        (Verdict::Send(Write::Publish(event.clone())), outcome)
     }
 
     /// What is to become of an action as things stand, and the object as it was judged by; no verdict where its kind is

@@ -1,6 +1,8 @@
 //! What reaches the API server: preconditions, server-side apply, no-op suppression, read your own writes.
 
+use evenkeel_core::admit::SkipReason;
 use evenkeel_core::contract::{Failure, FailureKind};
+use evenkeel_core::record::DeedOutcome;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -379,4 +381,26 @@ async fn what_two_keys_conclude_of_one_object_at_the_same_time_is_written_once()
     assert_eq!(changed_to("2").await, ["apply ConfigMap a/target"], "each of the three applies it");
     assert_eq!(plugin.calls(), calls + 3);
     assert_eq!(world.object(&config_map("target")).await.expect("it is there")["data"]["k"], "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_past_the_allowance_of_their_object_are_left_out_and_the_journal_says_so() {
+    let plugin = Native::new("demo")
+        .controller("tell", widget_kind(), |call| match call.primary() {
+            Some(_) => {
+                let event = |number| publish(&call.0.key, "Counting", &format!("number {number}"));
+                done((0..30).map(event).collect())
+            }
+            None => done(vec![]),
+        })
+        .may_all(widget_kind())
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    assert_eq!(world.writes().len(), 25, "as client-go allows one object at once");
+    let records = world.host().journal().records();
+    let deeds = records.iter().flat_map(|record| &record.deeds);
+    let left_out = DeedOutcome::Skipped { reason: SkipReason::TooManyEvents };
+    assert_eq!(deeds.filter(|deed| deed.outcome == left_out).count(), 5);
 }

@@ -172,6 +172,7 @@ fn deed(deed: &DeedRecord, colour: bool) -> String {
                 evenkeel_core::admit::SkipReason::AlreadySo => "it is so already",
                 evenkeel_core::admit::SkipReason::AlreadyGone => "it is gone already",
                 evenkeel_core::admit::SkipReason::BeingDeleted => "it is being deleted already",
+                evenkeel_core::admit::SkipReason::TooManyEvents => "there were too many events about it",
             };
             paint(&format!("left out {what}: {reason}"), Paint::Dim, colour)
         }
