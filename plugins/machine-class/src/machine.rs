@@ -18,6 +18,7 @@ pub mod node;
 pub mod status;
 #[cfg(test)]
 mod tests;
+pub mod user_data;
 
 /// What of a Machine runs its pass. Its status does not: nobody but this controller writes it, and its own writes are no
 /// news to it.

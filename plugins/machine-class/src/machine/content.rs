@@ -44,9 +44,4 @@ impl Content {
         missing_secrets.dedup();
         Ok(Self { class, secret_data, missing_secrets })
     }
-
-    /// Whether there is user data, without which a VM would not know what to become.
-    pub fn has_user_data(&self) -> bool {
-        self.secret_data.get("userData").is_some_and(|text| !text.is_empty())
-    }
 }

@@ -1,5 +1,6 @@
 //! The driver contract: what is asked and done by the provider `machine`, and what its answers mean.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::Content;
+use super::user_data;
 use crate::kinds::{Machine, MachineClass, Named};
 use crate::names;
 
@@ -51,7 +53,7 @@ struct ClassArgument<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Sensitive<'a> {
-    secret_data: &'a BTreeMap<String, String>,
+    secret_data: Cow<'a, BTreeMap<String, String>>,
 }
 
 impl<'a> ClassArgument<'a> {
@@ -78,7 +80,7 @@ impl<'a> Call<'a> {
                 node_name: machine.node(),
             },
             class: ClassArgument::of(content),
-            sensitive: Sensitive { secret_data: &content.secret_data },
+            sensitive: Sensitive { secret_data: user_data::of_machine(&content.secret_data, machine.name()) },
             last_known_state: &machine.status.last_known_state,
         }
     }
@@ -139,7 +141,10 @@ pub struct ClassCall<'a> {
 impl<'a> ClassCall<'a> {
     /// About a class of this content.
     pub fn of(content: &'a Content) -> Self {
-        Self { class: ClassArgument::of(content), sensitive: Sensitive { secret_data: &content.secret_data } }
+        Self {
+            class: ClassArgument::of(content),
+            sensitive: Sensitive { secret_data: Cow::Borrowed(&content.secret_data) },
+        }
     }
 
     /// Which VMs there are.

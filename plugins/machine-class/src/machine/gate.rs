@@ -7,6 +7,7 @@ use std::time::Duration;
 use evenkeel_sdk::{Action, act};
 
 use super::content::Content;
+use super::user_data;
 use crate::class;
 use crate::config::Config;
 use crate::kinds::{Machine, Named, NodeTemplate};
@@ -31,6 +32,8 @@ pub enum Refusal {
     Template(String),
     /// The Secrets hold no user data.
     NoUserData,
+    /// The user data wants a token that nobody here makes.
+    Token,
 }
 
 impl Refusal {
@@ -47,6 +50,10 @@ impl Refusal {
             Self::ClassDeleting(name) => format!("MachineClass {name} is being deleted: no VM is made of it"),
             Self::Template(missing) => format!("nodeTemplate of the class lacks {missing}"),
             Self::NoUserData => "the Secrets of the class hold no userData".to_owned(),
+            Self::Token => format!(
+                "the userData of the class asks for {}: bootstrap tokens are not made here, so give one in the userData",
+                user_data::BOOTSTRAP_TOKEN
+            ),
         }
     }
 
@@ -58,7 +65,8 @@ impl Refusal {
             | Self::SecretMissing(_)
             | Self::Unprotected(_)
             | Self::ClassDeleting(_)
-            | Self::NoUserData => false,
+            | Self::NoUserData
+            | Self::Token => false,
         }
     }
 
@@ -67,7 +75,7 @@ impl Refusal {
         match self {
             Self::Kind(_) | Self::NoName | Self::Template(_) | Self::ClassDeleting(_) => None,
             // The appearance of what is missing runs the pass.
-            Self::ClassMissing(_) | Self::SecretMissing(_) => Some(config.long_retry.0),
+            Self::ClassMissing(_) | Self::SecretMissing(_) | Self::Token => Some(config.long_retry.0),
             Self::Unprotected(_) | Self::NoUserData => Some(config.short_retry.0),
         }
     }
@@ -82,7 +90,7 @@ impl Refusal {
             Self::ClassDeleting(_) => warning(names::CLASS_BEING_DELETED),
             Self::ClassMissing(_) => warning(names::CLASS_MISSING),
             Self::SecretMissing(_) => warning(names::SECRET_MISSING),
-            Self::Kind(_) | Self::NoName | Self::Template(_) | Self::NoUserData => vec![],
+            Self::Kind(_) | Self::NoName | Self::Template(_) | Self::NoUserData | Self::Token => vec![],
         }
     }
 }
@@ -116,8 +124,11 @@ pub fn may_have_vm<'c>(
     if let Some(missing) = content.class.node_template.as_ref().and_then(lacks) {
         return Err(Refusal::Template(missing));
     }
-    if !content.has_user_data() {
+    if !user_data::is_there(&content.secret_data) {
         return Err(Refusal::NoUserData);
+    }
+    if user_data::wants_token(&content.secret_data) {
+        return Err(Refusal::Token);
     }
     Ok(content)
 }

@@ -162,6 +162,15 @@ fn what_stands_in_the_way_of_a_vm_is_said() {
         requeue after 5s
     "#]],
     );
+    let token = "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {userData: PDxCT09UU1RSQVBfVE9LRU4+Pg==}}";
+    check(
+        with_class(&new(), "").given(token),
+        expect![[r#"
+        apply-status Machine shoot/m1 force
+          - Create/Failed the userData of the class asks for <<BOOTSTRAP_TOKEN>>: bootstrap tokens are not made here, so give one in the userData
+        requeue after 600s
+    "#]],
+    );
     let no_secret =
         Check::of::<MachineClassPlugin>("machine").key("shoot/m1").given(&new().yaml()).given(&class(""));
     check(
@@ -245,6 +254,20 @@ fn the_driver_is_told_machine_class_and_secrets() {
           }
         }"#]]
     .assert_eq(&format!("{told:#}"));
+}
+
+#[test]
+fn the_driver_is_told_the_user_data_of_this_machine() {
+    let named = "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {userData: PDxNQUNISU5FX05BTUU+Pg==}}";
+    let run = with_class(&new(), "")
+        .given(named)
+        .answers("machine", "status", "{}", &failed("NotFound"))
+        .performs("machine", "create", &failed("Internal"))
+        .run();
+    let [evenkeel_sdk::Action::External(told)] = &run.performed[..] else { panic!("{:?}", run.performed) };
+    let told: serde_json::Value = serde_json::from_str(&told.arguments).expect("arguments are JSON");
+    // "m1", in base64.
+    assert_eq!(told["sensitive"]["secretData"]["userData"], "bTE=");
 }
 
 #[test]
