@@ -7,7 +7,7 @@ use evenkeel_test_cluster::PlaneOptions;
 
 use crate::host::HostOptions;
 use crate::kite;
-use crate::world::{World, cache, kite_component, root, until};
+use crate::world::{World, cache, kite_component, program, root, until};
 
 /// What the guide types that needs a registry, or nodes that run Pods.
 const NOT_HERE: [&str; 3] =
@@ -80,4 +80,30 @@ async fn the_guide_leads_from_a_bare_cluster_to_kite_under_restricted_rights() {
     })
     .await;
     assert!(world.get("/api/v1/namespaces/tenant-ann").await["metadata"]["uid"].is_string());
+    take_away(&world).await;
+}
+
+/// The plugin stays while the user that it looks after bears its finalizer.
+async fn take_away(world: &World) {
+    let component = world.plugins().join("kite.wasm");
+    let remove = |more: &[&str]| {
+        let output = program()
+            .args(["plugin", "remove"])
+            .arg(&component)
+            .arg("--kubeconfig")
+            .arg(world.plane.kubeconfig("admin"))
+            .args(more)
+            .output()
+            .expect("it ends");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    for more in [&[][..], &["--dry-run"]] {
+        let (code, told) = remove(more);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains("\n  KiteUser ann: kite.anacnu.com/kite-user-cleanup\n"), "{told}");
+        assert!(component.exists(), "it is still there");
+    }
+    let (code, told) = remove(&["--force"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!component.exists() && told.contains("KiteUser ann"), "{told}");
 }

@@ -12,6 +12,7 @@ mod new;
 mod operations;
 mod plugin;
 mod providers;
+mod remove;
 mod render;
 mod run;
 mod sandbox;
@@ -81,6 +82,7 @@ enum Command {
     Check(check::CheckArgs),
     Inspect(inspect::InspectArgs),
     Scaffold(scaffold::ScaffoldArgs),
+    Plugin(remove::PluginArgs),
     Completions(completions::CompletionsArgs),
     /// Compiles a component for the host: called by the host itself.
     #[command(name = "__compile", hide = true)]
@@ -132,6 +134,7 @@ impl Cli {
             Command::Check(args) => check::run(args),
             Command::Inspect(args) => inspect::run(args),
             Command::Scaffold(args) => scaffold::run(args),
+            Command::Plugin(args) => remove::run(args),
             Command::Completions(args) => completions::run(args),
             Command::Compile { .. } => Ok(Exit::Fine), // Done before logging starts.
         }

@@ -66,3 +66,47 @@ impl Credentials for OfSecret {
         Box::pin(self.read())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use evenkeel_sandbox::{Sandbox, SandboxOptions};
+    use k8s_openapi::ByteString;
+    use kube::api::PostParams;
+
+    use super::*;
+
+    /// What logging in comes to with a Secret of these keys; none for no Secret.
+    async fn check(data: Option<&[(&str, &[u8])]>, expected: &str) {
+        let sandbox = Sandbox::new(SandboxOptions::default());
+        let client = kube::Client::new(sandbox.service(), "default");
+        if let Some(data) = data {
+            let data: BTreeMap<String, ByteString> =
+                data.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.to_vec()))).collect();
+            let mut secret = Secret { data: Some(data), ..Secret::default() };
+            secret.metadata.name = Some("vcenter".to_owned());
+            let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+            secrets.create(&PostParams::default(), &secret).await.expect("it is created");
+        }
+        let secret = SecretRef { namespace: "default".to_owned(), name: "vcenter".to_owned() };
+        let said = match (OfSecret { client, secret }).get().await {
+            Ok(Login { user, password }) => format!("{user} with a password of {} bytes", password.len()),
+            Err(none) => none.to_string(),
+        };
+        assert_eq!(said, expected);
+    }
+
+    #[tokio::test]
+    async fn what_is_wrong_with_a_secret_of_credentials_is_told_without_a_word_of_it() {
+        let (user, password) = (("username", &b"ann"[..]), ("password", &b"secret"[..]));
+        check(Some(&[user, password]), "ann with a password of 6 bytes").await;
+        check(None, "the Secret default/vcenter is not there").await;
+        check(Some(&[user]), "the Secret default/vcenter has no \"password\"").await;
+        check(
+            Some(&[("password", &[0xff]), user]),
+            "the Secret default/vcenter has a \"password\" that is no text",
+        )
+        .await;
+    }
+}
