@@ -69,7 +69,7 @@ fn writes(teller: &mut Teller<'_>, expect: &Expect, found: &mut Vec<Difference>)
     // On a cluster the passes of different keys come in any order.
     let by_key = (!teller.world.in_order()).then(|| each_key(since));
     if let Some(expected) = &expect.calls {
-        found.extend(calls(since, expected));
+        found.extend(calls(since, expected, teller.world.in_order()));
     }
     if let Some(expected) = &expect.writes
         && by_key.as_ref().is_none_or(|each| !woven(expected, each, true))
@@ -102,8 +102,9 @@ fn each_key(since: &[Arc<PassRecord>]) -> Vec<Vec<String>> {
     each.into_values().collect()
 }
 
-/// Calls of the plugin in these passes.
-fn calls(since: &[Arc<PassRecord>], expected: &ExpectedCalls) -> Vec<Difference> {
+/// Calls of the plugin in these passes. Where what happens has no one order, one pass may take in what two would have, so
+/// that it is at most so many.
+fn calls(since: &[Arc<PassRecord>], expected: &ExpectedCalls, exactly: bool) -> Vec<Difference> {
     let made = |controller: Option<&str>| -> u64 {
         let of = since
             .iter()
@@ -111,7 +112,8 @@ fn calls(since: &[Arc<PassRecord>], expected: &ExpectedCalls) -> Vec<Difference>
         of.map(|record| story::calls(record)).sum()
     };
     let difference = |at: String, expected: u64, made: u64| {
-        (made != expected).then(|| Difference::new(at, expected.to_string(), made.to_string()))
+        let holds = made == expected || (!exactly && made < expected);
+        (!holds).then(|| Difference::new(at, expected.to_string(), made.to_string()))
     };
     match expected {
         ExpectedCalls::Sum(expected) => {
