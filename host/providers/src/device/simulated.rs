@@ -104,6 +104,7 @@ impl Simulated {
         loop {
             let due = lock(&self.machine.state).next_due();
             tokio::select! {
+                biased; // The same order in each run.
                 () = until(due) => self.with(|_| ()),
                 () = self.machine.changed.notified() => {}
             }
