@@ -69,6 +69,9 @@ pub struct ClusterOptions {
     pub watch_timeout: Duration,
     /// A watch whose server tells of its progress stands still after this long a silence. Servers do so every minute.
     pub stall_after: Duration,
+    /// Ask for what there is as the beginning of a watch (`sendInitialEvents`) and not by lists, where the API server offers
+    /// that: it need not hold whole lists in its memory then, and a kind takes one request less.
+    pub streaming_lists: bool,
     /// Changes that may wait for the reader of the feed.
     pub feed_changes_max: usize,
     /// Told of every request.
@@ -89,6 +92,7 @@ impl ClusterOptions {
             request_timeout: Duration::from_secs(30),
             watch_timeout: Duration::from_secs(480),
             stall_after: Duration::from_secs(150),
+            streaming_lists: false,
             feed_changes_max: limits::FEED_CHANGES_MAX,
             on_request: None,
             fence: None,

@@ -1,6 +1,7 @@
 //! What all parts of a cluster share: the caches, the watches under way, the feed of changes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use evenkeel_core::contract::{Failure, Gvk};
@@ -65,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) options: ClusterOptions,
     pub(crate) arrivals: Arrivals,
     pub(crate) recorder: Recorder,
+    /// Whether watches begin with what there is: as long as the API server has not refused it.
+    pub(crate) streams: AtomicBool,
     /// Live lists under way, by kind, namespace and labels.
     pub(crate) turns: Turns<Collection>,
     kinds: RwLock<HashMap<Gvk, Arc<RwLock<KindCache>>>>,
@@ -89,6 +92,7 @@ impl Shared {
             rest: Rest::new(client, options.request_timeout, options.on_request.clone())
                 .behind(options.fence.clone()),
             discovery: Discovery::new(),
+            streams: AtomicBool::new(options.streaming_lists),
             arrivals: Arrivals::default(),
             recorder: Recorder::default(),
             turns: Turns::default(),

@@ -7,7 +7,9 @@
 mod follow;
 mod lines;
 mod list;
+mod stream;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -78,6 +80,8 @@ enum State {
     Resolve,
     /// Wait until it is.
     Unserved,
+    /// Follow the changes, with all that there is as the first of them.
+    Stream { path: String },
     /// Fetch everything; `paged` unless a page's token just expired.
     List { path: String, paged: bool },
     /// Follow the changes after a revision.
@@ -127,6 +131,7 @@ impl Watch {
         match state {
             State::Resolve => self.resolve().await,
             State::Unserved => self.unserved().await,
+            State::Stream { path } => self.stream(path).await,
             State::List { path, paged } => self.list(path, paged).await,
             State::Follow { path, revision } => self.follow(path, revision).await,
             State::Wait { pause, then } => {
@@ -156,13 +161,21 @@ impl Watch {
                     Scope::Object(object) => object.namespace.as_deref(),
                 };
                 let path = resource_path(&self.gvk, &plural, namespace.filter(|_| namespaced), None, None);
-                State::List { path, paged: true }
+                self.anew(path)
             }
             Ok(Served::No) => {
                 self.shared.gone_unserved(&self.gvk).await;
                 State::Unserved
             }
             Err(error) => self.failed("find", &error, State::Resolve),
+        }
+    }
+
+    /// How all that there is comes in.
+    fn anew(&self, path: String) -> State {
+        match self.shared.streams.load(Ordering::Relaxed) {
+            true => State::Stream { path },
+            false => State::List { path, paged: true },
         }
     }
 

@@ -47,6 +47,8 @@ pub struct HostOptions {
     pub observer: Option<Arc<dyn Observer>>,
     /// Told of every request to the API server.
     pub on_request: Option<RequestObserver>,
+    /// Whether watches begin with what there is, where the API server offers it, and not with lists.
+    pub streaming_lists: bool,
     /// Lets writes through where several hosts share one task; such a host begins by standing by, until
     /// [`Host::lead`].
     pub fence: Option<Arc<Fence>>,
@@ -69,6 +71,7 @@ impl HostOptions {
             limits: Limits::default(),
             observer: None,
             on_request: None,
+            streaming_lists: false,
             fence: None,
             instance: String::new(),
         }
@@ -102,6 +105,7 @@ impl Host {
             limits,
             observer,
             on_request,
+            streaming_lists,
             fence,
             instance,
         } = options;
@@ -112,6 +116,7 @@ impl Host {
             ClusterOptions {
                 seed,
                 on_request,
+                streaming_lists,
                 fence: fence.clone(),
                 reporter_instance: instance,
                 ..ClusterOptions::new(Arc::new(move || wall.now()))

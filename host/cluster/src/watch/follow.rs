@@ -1,6 +1,8 @@
 //! The changes after a revision, as they come.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -8,6 +10,7 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
 use super::lines::Lines;
+use super::stream::Initial;
 use super::{State, Watch, WatchState, expired};
 use crate::cache::revision;
 use crate::failure::mix;
@@ -20,6 +23,9 @@ const GRACE: Duration = Duration::from_secs(15);
 
 /// A connection that lasted as long was a good one, also if nothing happened.
 const LONG: Duration = Duration::from_secs(5);
+
+/// On the bookmark after which everything that there was is known.
+const ALL_IN: &str = "k8s.io/initial-events-end";
 
 /// A line of a watch; the object stays text.
 #[derive(Deserialize)]
@@ -40,36 +46,53 @@ struct Bookmark {
 #[serde(rename_all = "camelCase")]
 struct BookmarkMeta {
     resource_version: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
 }
 
 /// How a connection ended.
-enum End {
+pub(super) enum End {
     /// The server closed it, or it broke: nothing is lost, for the next goes on from the last revision.
     Closed,
     /// Nothing came for too long.
     Stalled,
     /// What it should go on from is no longer kept.
     Expired,
+    /// The server does not begin a watch with what there is.
+    Unoffered,
+    /// What there is does not come, or does not come to an end.
+    Incomplete,
     /// The server refused to go on.
     Failed(RestError),
 }
 
 /// A connection under way.
-struct Connection {
-    revision: String,
+pub(super) struct Connection {
+    pub(super) revision: String,
     /// Something came.
-    heard: bool,
+    pub(super) heard: bool,
+    /// What there is, until all of it is in; none where that is known.
+    pub(super) initial: Option<Initial>,
 }
 
 impl Watch {
     /// Follows until the connection ends, and says how to go on.
     pub(super) async fn follow(&mut self, path: String, revision: String) -> State {
         self.enter(WatchState::Following);
+        self.followed(path, Connection { revision, heard: false, initial: None }).await
+    }
+
+    /// Reads a connection to its end, and says how to go on.
+    pub(super) async fn followed(&mut self, path: String, mut connection: Connection) -> State {
         lock(&self.report).connections += 1;
-        let mut connection = Connection { revision, heard: false };
         let started = Instant::now();
         let end = self.connect(&path, &mut connection).await;
-        let Connection { revision, heard } = connection;
+        let Connection { revision, heard, initial } = connection;
+        // Where not everything is in yet there is no revision to go on from.
+        let on = |path: String| match initial {
+            Some(_) => State::Stream { path },
+            None => State::Follow { path, revision },
+        };
         if heard || started.elapsed() >= LONG {
             self.failures = 0;
         }
@@ -77,19 +100,28 @@ impl Watch {
             // At once the first time: a server that restarts closes all. Then slower, so that nothing spins.
             End::Closed if self.failures == 0 => {
                 self.failures = 1;
-                State::Follow { path, revision }
+                on(path)
             }
-            End::Closed => self.wait(None, State::Follow { path, revision }),
+            End::Closed => self.wait(None, on(path)),
             End::Stalled => {
                 tracing::warn!(kind = %self.gvk, scope = %self.scope, "watch stands still, listing anew");
                 lock(&self.report).stalled = true;
+                self.anew(path)
+            }
+            End::Expired => self.anew(path),
+            // Dead, or older than the question: a list tells.
+            End::Incomplete => State::List { path, paged: true },
+            End::Unoffered => {
+                tracing::info!(
+                    "the API server does not begin watches with what there is: lists are asked for"
+                );
+                self.shared.streams.store(false, Ordering::Relaxed);
                 State::List { path, paged: true }
             }
-            End::Expired => State::List { path, paged: true },
             End::Failed(RestError::Status { code: 404, status, retry_after }) => {
                 self.collection_gone(&RestError::Status { code: 404, status, retry_after }).await
             }
-            End::Failed(error) => self.failed("watch", &error, State::Follow { path, revision }),
+            End::Failed(error) => self.failed("watch", &error, on(path)),
         }
     }
 
@@ -101,9 +133,13 @@ impl Watch {
             .with("allowWatchBookmarks", "true")
             .with("resourceVersion", connection.revision.clone())
             .with("timeoutSeconds", lasting.as_secs().to_string());
+        let call = if connection.initial.is_some() { Initial::asked_for(call) } else { call };
         let started = Instant::now();
         let body = match self.shared.rest.stream(call).await {
             Ok(body) => body,
+            Err(error) if connection.initial.is_some() && Initial::is_refused(&error) => {
+                return End::Unoffered;
+            }
             Err(error) if expired(&error) => return End::Expired,
             Err(error) => return End::Failed(error),
         };
@@ -112,8 +148,14 @@ impl Watch {
         let over = started + lasting + GRACE;
         loop {
             let silent = Instant::now() + self.shared.options.stall_after;
-            let until = if self.bookmarks { over.min(silent) } else { over };
+            let until = match &connection.initial {
+                // A server that does not know of it sends what there is and never says that this was all.
+                Some(_) => Instant::now() + self.shared.options.request_timeout,
+                None if self.bookmarks => over.min(silent),
+                None => over,
+            };
             let line = match timeout_at(until, lines.next()).await {
+                Err(_) if connection.initial.is_some() => return End::Incomplete,
                 Err(_) => return End::Stalled,
                 Ok(Ok(Some(line))) => line,
                 Ok(Ok(None)) => {
@@ -147,8 +189,13 @@ impl Watch {
             }
         };
         let raw = line.object.get();
-        match &*line.kind {
-            "ADDED" | "MODIFIED" => {
+        match (&*line.kind, &mut connection.initial) {
+            ("ADDED" | "MODIFIED", Some(initial)) => {
+                initial.take(self.decode(raw).filter(|object| self.is_of(object)));
+            }
+            // All that there is comes first, and nothing of it goes.
+            ("DELETED", Some(_)) => return Some(End::Expired),
+            ("ADDED" | "MODIFIED", None) => {
                 let object = self.decode(raw)?;
                 connection.revision = object.head().resource_version.to_string();
                 if !self.is_of(&object) {
@@ -157,7 +204,7 @@ impl Watch {
                 let change = write(&self.kind).put(object, self.depth);
                 self.shared.tell(change).await;
             }
-            "DELETED" => {
+            ("DELETED", None) => {
                 let object = self.decode(raw)?;
                 connection.revision = object.head().resource_version.to_string();
                 if !self.is_of(&object) {
@@ -171,18 +218,24 @@ impl Watch {
                 };
                 self.shared.tell(change).await;
             }
-            "BOOKMARK" => {
+            ("BOOKMARK", _) => {
                 let Ok(bookmark) = serde_json::from_str::<Bookmark>(raw) else { return None };
+                let ends = bookmark.metadata.annotations.get(ALL_IN).is_some_and(|said| said == "true");
+                match connection.initial.take_if(|_| ends) {
+                    Some(initial) => self.all_in(initial, &bookmark.metadata.resource_version).await,
+                    None if connection.initial.is_some() => return None,
+                    None => {}
+                }
                 connection.revision = bookmark.metadata.resource_version;
                 self.bookmarks = true;
                 write(&self.kind).reached(revision(&connection.revision));
             }
-            "ERROR" => {
+            ("ERROR", _) => {
                 let status: Status = serde_json::from_str(raw).unwrap_or_default();
                 let error = RestError::from_status(status.code, status, None);
                 return Some(if expired(&error) { End::Expired } else { End::Failed(error) });
             }
-            other => tracing::debug!(kind = %self.gvk, line = other, "a watch line of an unknown type"),
+            (other, _) => tracing::debug!(kind = %self.gvk, line = other, "a watch line of an unknown type"),
         }
         None
     }

@@ -4,6 +4,7 @@ mod events;
 mod fresh;
 mod kinds;
 mod memory;
+mod streams;
 mod tls;
 mod watches;
 mod world;

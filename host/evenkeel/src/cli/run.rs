@@ -74,6 +74,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
             journal: args.data.journal(),
             install_crds: args.install_crds,
             workers: args.workers,
+            streaming_lists: true,
             ..operations.options(client.clone())
         })?;
         // Before the API server is waited for: the probes say that it is.
