@@ -15,6 +15,7 @@ use evenkeel_core::query::Prepared;
 use evenkeel_core::record::{End, Trigger, shows_secrets};
 use evenkeel_core::target::ActionTarget;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use super::act::need;
 use super::world::Written;
@@ -163,7 +164,14 @@ impl<'a> Look<'a> {
         if !self.shared.may_run(self.taken) {
             return Ended::Slowed;
         }
-        match self.pass().await {
+        // Whatever is logged on the way, by whichever part, says whose pass it was.
+        let span = tracing::error_span!(
+            "pass",
+            plugin = self.taken.loaded.name(),
+            controller = self.taken.plan().spec.name,
+            object = %self.taken.object,
+        );
+        match self.pass().instrument(span).await {
             Ok(ended) => ended,
             Err(stop) => self.ended(stop),
         }
