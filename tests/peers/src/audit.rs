@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -20,9 +21,16 @@ rules:
 /// Requests by verb.
 pub type Counts = BTreeMap<String, usize>;
 
-/// The log of a control plane.
+/// The log of a control plane, read on from where it was left.
 pub struct Audit {
     log: PathBuf,
+    read: Mutex<Read>,
+}
+
+#[derive(Default)]
+struct Read {
+    bytes: u64,
+    by_user: BTreeMap<String, Counts>,
 }
 
 impl Audit {
@@ -34,25 +42,41 @@ impl Audit {
             format!("--audit-policy-file={}", policy.display()),
             format!("--audit-log-path={}", log.display()),
         ];
-        Ok((Self { log }, flags))
+        Ok((Self { log, read: Mutex::default() }, flags))
     }
 
     /// Requests of a user so far, whatever they were for.
     pub fn counts(&self, user: &str) -> anyhow::Result<Counts> {
-        let mut counts = Counts::new();
-        let Ok(file) = fs::File::open(&self.log) else { return Ok(counts) };
-        for line in BufReader::new(file).lines() {
-            // The last line may not be whole yet.
-            let Ok(event) = serde_json::from_str::<Value>(&line?) else { continue };
-            let (verb, stage) =
-                (event["verb"].as_str().unwrap_or_default(), event["stage"].as_str().unwrap_or_default());
-            let counts_here =
-                if verb == "watch" { stage == "ResponseStarted" } else { stage == "ResponseComplete" };
-            if event["user"]["username"] == user && counts_here {
-                *counts.entry(verb.to_owned()).or_default() += 1;
-            }
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(mut file) = fs::File::open(&self.log) {
+            file.seek(SeekFrom::Start(read.bytes))?;
+            read.on(BufReader::new(file))?;
         }
-        Ok(counts)
+        Ok(read.by_user.get(user).cloned().unwrap_or_default())
+    }
+}
+
+impl Read {
+    /// Reads what came since; a line that is not whole yet is left for the next time.
+    fn on(&mut self, mut log: impl BufRead) -> anyhow::Result<()> {
+        let mut line = Vec::new();
+        while log.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
+            self.bytes += line.len() as u64;
+            self.note(&serde_json::from_slice(&line)?);
+            line.clear();
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: &Value) {
+        let text = |of: &Value| of.as_str().unwrap_or_default().to_owned();
+        let (verb, stage) = (text(&event["verb"]), text(&event["stage"]));
+        // A watch is counted when it begins: it may never be done.
+        let counted = if verb == "watch" { "ResponseStarted" } else { "ResponseComplete" };
+        if stage == counted {
+            let counts = self.by_user.entry(text(&event["user"]["username"])).or_default();
+            *counts.entry(verb).or_default() += 1;
+        }
     }
 }
 
@@ -68,4 +92,27 @@ pub fn since(before: &Counts, after: &Counts) -> Counts {
 /// All of them.
 pub fn sum(counts: &Counts) -> usize {
     counts.values().sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_counts_once_it_is_whole_and_a_watch_when_it_begins() {
+        let line = |verb: &str, stage: &str| {
+            format!("{}\n", serde_json::json!({"verb": verb, "stage": stage, "user": {"username": "a"}}))
+        };
+        let (get, began, ended) = (
+            line("get", "ResponseComplete"),
+            line("watch", "ResponseStarted"),
+            line("watch", "ResponseComplete"),
+        );
+        let mut read = Read::default();
+        let text = format!("{get}{began}{ended}{}", &get[..9]);
+        read.on(text.as_bytes()).expect("an audit log");
+        assert_eq!(read.by_user["a"], Counts::from([("get".into(), 1), ("watch".into(), 1)]));
+        read.on(get.as_bytes()).expect("an audit log");
+        assert_eq!((read.by_user["a"]["get"], read.bytes), (2, (text.len() - 9 + get.len()) as u64));
+    }
 }

@@ -34,6 +34,7 @@ fn name(number: usize) -> String {
 }
 
 /// How long it took until everything was applied.
+#[derive(Clone)]
 pub struct Converged {
     /// From the first user to the last one ready.
     pub all: Duration,
@@ -43,19 +44,12 @@ pub struct Converged {
 
 /// Creates users, of so many teams in turn, and waits until each is ready.
 pub async fn users(client: &Client, count: usize, teams: usize) -> anyhow::Result<Converged> {
-    let watch = format!("{USERS}?watch=1");
-    let (_, _, mut lines) = client.open(Request::get(watch).body(Bytes::new())?).await?;
     let began = Instant::now();
     let ready = async {
         let mut ready = BTreeMap::new();
+        // A watch that ends is opened again, and begins with all that is there.
         while ready.len() < count {
-            let line = lines.next().await?.context("the watch ended")?;
-            let event: Value = serde_json::from_slice(&line)?;
-            let object = &event["object"];
-            if object["status"]["phase"] == "Ready" {
-                let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-                ready.entry(name).or_insert_with(Instant::now);
-            }
+            until_ready(client, count, &mut ready).await?;
         }
         anyhow::Ok(ready)
     };
@@ -81,6 +75,32 @@ pub async fn users(client: &Client, count: usize, teams: usize) -> anyhow::Resul
         .collect();
     each.sort_unstable();
     Ok(Converged { all: began.elapsed(), each })
+}
+
+/// Notes when each user is seen ready for the first time, until so many are or the watch ends.
+async fn until_ready(
+    client: &Client,
+    count: usize,
+    ready: &mut BTreeMap<String, Instant>,
+) -> anyhow::Result<()> {
+    let watch = Request::get(format!("{USERS}?watch=1")).body(Bytes::new())?;
+    let (status, _, mut lines) = client.open(watch).await?;
+    if !status.is_success() {
+        bail!("users cannot be watched: {status}");
+    }
+    while ready.len() < count {
+        let Some(line) = lines.next().await? else { return Ok(()) };
+        let event: Value = serde_json::from_slice(&line)?;
+        let object = &event["object"];
+        if event["type"] == "ERROR" {
+            bail!("the watch of users failed: {object}");
+        }
+        if object["status"]["phase"] == "Ready" {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            ready.entry(name).or_insert_with(Instant::now);
+        }
+    }
+    Ok(())
 }
 
 /// Has the statuses of quotas change, as the quota controller does with each pod: nothing of it concerns a user's reconciler.

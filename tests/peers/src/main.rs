@@ -63,15 +63,20 @@ async fn measure(args: Args) -> anyhow::Result<()> {
         println!("{}", many::run(&parts, &args.evenkeel, teams.into(), args.users, args.storm).await?);
         return Ok(());
     }
-    let mut rounds = Vec::new();
-    for peer in Peer::ALL {
-        if !args.only.is_empty() && !args.only.iter().any(|name| name == peer.name()) {
-            continue;
-        }
+    let asked = |peer: &Peer| args.only.is_empty() || args.only.iter().any(|name| name == peer.name());
+    let mut programs = Vec::new();
+    // All are built before one is measured.
+    for peer in Peer::ALL.into_iter().filter(asked) {
         eprintln!("{}: builds", peer.name());
-        let program = peer.program(&args.evenkeel)?;
+        programs.push((peer, peer.program(&args.evenkeel)?));
+    }
+    let mut rounds = Vec::new();
+    for (peer, program) in programs {
         eprintln!("{}: runs", peer.name());
-        rounds.push((peer, round::run(peer, &program, &parts, args.users, args.storm).await?));
+        let round = round::run(peer, &program, &parts, args.users, args.storm).await?;
+        // What was found is not lost where the next one fails.
+        eprintln!("{}", table::of(std::slice::from_ref(&(peer, round.clone())), args.users, args.storm));
+        rounds.push((peer, round));
     }
     println!("{}", table::of(&rounds, args.users, args.storm));
     Ok(())

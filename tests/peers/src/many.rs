@@ -150,11 +150,12 @@ impl Crowd {
     async fn quiet(&mut self) -> anyhow::Result<()> {
         let (mut last, mut changed, began) = (0, Instant::now(), Instant::now());
         loop {
-            let requests = sum(&self.audit.counts(self.peer.name())?);
+            let counts = self.audit.counts(self.peer.name())?;
+            let (requests, watches) = (sum(&counts), counts.contains_key("watch"));
             if requests != last {
                 (last, changed) = (requests, Instant::now());
             }
-            if requests > 0 && changed.elapsed() >= QUIET {
+            if watches && changed.elapsed() >= QUIET {
                 return Ok(());
             }
             if began.elapsed() > LIMIT {

@@ -37,6 +37,7 @@ pub struct Part {
 }
 
 /// All that was measured of a peer.
+#[derive(Clone)]
 pub struct Round {
     pub converge: Part,
     pub each: Converged,
@@ -80,14 +81,17 @@ pub async fn run(
     };
     let mut turn = Turn { peer, audit, process: Process::of(program)? };
     turn.quiet().await?;
+    eprintln!("{}: has its watches", peer.name());
 
     let mark = turn.mark()?;
-    let each = load::users(&admin, users, 1).await?;
+    let each = load::users(&admin, users, 1).await.with_context(|| turn.words())?;
     let converge = turn.part(mark, each.all).await?;
+    eprintln!("{}: all is ready after {:.1} s", peer.name(), converge.wall.as_secs_f64());
     let (mark, began) = (turn.mark()?, Instant::now());
     load::storm(&admin, users, storm).await?;
     let storm = turn.part(mark, began.elapsed()).await?;
 
+    eprintln!("{}: starts again", peer.name());
     turn.process.terminate();
     turn.process.ended(Duration::from_secs(30)).await?;
     let before = turn.audit.counts(peer.name())?;
@@ -123,8 +127,12 @@ impl Turn {
     }
 
     fn usage(&self) -> anyhow::Result<crate::kernel::Usage> {
-        usage(self.process.id())
-            .with_context(|| format!("{} has ended: {}", self.peer.name(), self.process.last_words()))
+        usage(self.process.id()).with_context(|| self.words())
+    }
+
+    /// Who failed, and what it said last.
+    fn words(&self) -> String {
+        format!("{}: {}", self.peer.name(), self.process.last_words())
     }
 
     /// Waits until it asks for nothing more; says since when.
@@ -132,15 +140,17 @@ impl Turn {
         let (mut last, mut changed) = (0, Instant::now());
         let began = Instant::now();
         loop {
-            let requests = sum(&self.audit.counts(self.peer.name())?);
+            let counts = self.audit.counts(self.peer.name())?;
+            // Before its first watch it gets ready, silently: it may compile.
+            let (requests, watches) = (sum(&counts), counts.contains_key("watch"));
             if requests != last {
                 (last, changed) = (requests, Instant::now());
             }
-            if requests > 0 && changed.elapsed() >= QUIET {
+            if watches && changed.elapsed() >= QUIET {
                 return Ok(changed);
             }
             if !self.process.runs() {
-                bail!("{} ended: {}", self.peer.name(), self.process.last_words());
+                bail!("it has ended: {}", self.words());
             }
             if began.elapsed() > Duration::from_secs(300) {
                 bail!("{} is never quiet", self.peer.name());
