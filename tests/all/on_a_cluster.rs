@@ -64,6 +64,7 @@ fn on_a_plane(parts: &Parts, share: usize) -> (usize, Vec<Outcome>) {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn the_scenarios_of_the_families_hold_on_a_real_api_server() {
     let Some(parts) = parts_or_skip("the scenarios on a real API server") else { return };
     let (told, outcomes): (Vec<usize>, Vec<Vec<Outcome>>) = thread::scope(|scope| {
@@ -82,6 +83,7 @@ fn the_scenarios_of_the_families_hold_on_a_real_api_server() {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn a_cluster_that_others_use_is_refused_and_a_run_that_is_broken_off_leaves_nothing_there() {
     let Some(parts) = parts_or_skip("a cluster that others use") else { return };
     let ground = Ground::start(&parts);

@@ -123,6 +123,9 @@ fn functions(text: &str) -> Vec<(usize, String, usize)> {
     found
 }
 
+/// How a test is marked that takes more than some twenty seconds. A defect is not hidden behind it.
+const SLOW: &str = "#[ignore = \"slow: `cargo test -- --ignored`\"]";
+
 #[test]
 fn nothing_is_left_for_later() {
     // What the test looks for: none of them is used here.
@@ -144,6 +147,20 @@ fn nothing_is_left_for_later() {
         }
     }
     refuse("no placeholders, ignored tests or sleeps", &faults);
+}
+
+#[test]
+fn only_what_is_slow_is_left_to_those_who_ask_for_it() {
+    let mut faults = Vec::new();
+    for (name, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim_start();
+            if line.starts_with("#[ignore") && line != SLOW {
+                faults.push(format!("{name}:{}: {line}", number + 1));
+            }
+        }
+    }
+    refuse("each test that is left out is a slow one, which .ci/run runs", &faults);
 }
 
 #[test]

@@ -16,6 +16,7 @@ const FOREIGN_KINDS: usize = 200;
 const FOREIGN_MEMORY_MAX: f64 = 16.0;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn an_api_server_that_sends_everybody_away_is_asked_again_when_it_says() {
     let busy = [
         "--enable-priority-and-fairness=false",
@@ -40,6 +41,7 @@ async fn an_api_server_that_sends_everybody_away_is_asked_again_when_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_watch_whose_past_is_forgotten_lists_anew_and_misses_nothing() {
     let Some(mut world) = World::start("a watch that expires").await else { return };
     kite::configure(&world).await;
@@ -80,6 +82,7 @@ async fn a_watch_whose_past_is_forgotten_lists_anew_and_misses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_token_that_is_replaced_is_taken_up() {
     let Some(world) = World::start("a token that is replaced").await else { return };
     kite::configure(&world).await;
@@ -110,6 +113,7 @@ async fn a_token_that_is_replaced_is_taken_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn kinds_come_and_go_while_it_runs_and_hundreds_of_others_cost_nothing() {
     let Some(world) = World::start("kinds that come and go").await else { return };
     kite::configure(&world).await;

@@ -52,6 +52,7 @@ async fn two_hosts(world: &World) -> (HostProcess, HostProcess) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn when_the_leader_is_killed_the_other_one_acts_once_its_lease_has_run_out() {
     let Some(world) = World::start("a leader that is killed").await else { return };
     let (mut one, two) = two_hosts(&world).await;
@@ -81,6 +82,7 @@ async fn when_the_leader_is_killed_the_other_one_acts_once_its_lease_has_run_out
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_leader_that_is_paused_past_its_lease_writes_nothing_when_it_goes_on() {
     let Some(world) = World::start("a leader that is paused").await else { return };
     let (mut one, two) = two_hosts(&world).await;
@@ -113,6 +115,7 @@ async fn revisions(world: &World) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_host_that_is_told_to_end_ends_in_time_though_nobody_answers_it() {
     let Some(mut world) = World::start("a host that is told to end").await else { return };
     kite::configure(&world).await;

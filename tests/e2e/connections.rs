@@ -16,6 +16,7 @@ const CUTS: usize = 15;
 const SLOW: Duration = Duration::from_millis(300);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn connections_that_are_cut_every_second_and_answers_that_are_slow_change_nothing_in_the_end() {
     let Some(world) = World::start("lines that break").await else { return };
     kite::configure(&world).await;

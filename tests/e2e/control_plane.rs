@@ -13,6 +13,7 @@ const USERS: usize = 100;
 const STANDSTILL: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn an_api_server_that_restarts_and_an_etcd_that_stands_still_cost_nothing_but_time() {
     let Some(mut world) = World::start("a control plane that fails").await else { return };
     kite::configure(&world).await;

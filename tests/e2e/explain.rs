@@ -5,6 +5,7 @@ use crate::kite;
 use crate::world::{World, evenkeel, program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_running_host_says_why_it_did_what_it_did() {
     let Some(world) = World::start("explain on a running host").await else { return };
     kite::configure(&world).await;

@@ -52,6 +52,7 @@ fn type_in(world: &World, block: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn the_guide_leads_from_a_bare_cluster_to_kite_under_restricted_rights() {
     let options = PlaneOptions { controllers: vec![], ..PlaneOptions::default() };
     let Some(world) = World::bare("the operators' guide", options).await else { return };

@@ -14,6 +14,7 @@ const CHANGES: usize = 2_000;
 const GROWTH_MAX: f64 = 40.0;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn thousands_of_events_leave_the_memory_as_it_is() {
     let Some(world) = World::start("thousands of events").await else { return };
     kite::configure(&world).await;

@@ -33,6 +33,7 @@ impl Chance {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_host_that_is_killed_again_and_again_leaves_what_an_undisturbed_one_leaves() {
     let Some(world) = World::start("hosts that are killed").await else { return };
     kite::configure(&world).await;

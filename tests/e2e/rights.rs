@@ -32,6 +32,7 @@ fn may(world: &World, account: &str, question: &[&str]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn neither_account_may_do_more_than_the_manifest_says() {
     let Some(world) = World::start("what accounts may do").await else { return };
     let everywhere = "--all-namespaces";
@@ -59,6 +60,7 @@ async fn neither_account_may_do_more_than_the_manifest_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_plugin_whose_account_lacks_a_right_is_held_until_it_has_it() {
     let Some(world) = World::start("a plugin that asks for more").await else { return };
     kite::configure(&world).await;
@@ -140,6 +142,7 @@ async fn telltale(world: &World) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn what_is_in_a_secret_stands_in_no_log_journal_metric_event_status_or_page() {
     let Some(world) = World::start("where Secrets must not be").await else { return };
     machine(&world).await;
@@ -240,6 +243,7 @@ fn base64(bytes: &[u8]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn a_grant_of_some_namespaces_takes_roles_in_them_and_none_elsewhere() {
     let Some(world) = World::start("a grant of some namespaces").await else { return };
     kite::configure(&world).await;

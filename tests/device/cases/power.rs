@@ -131,6 +131,7 @@ pub fn no_scraps(device: &Device, cut: u64) {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn an_update_comes_to_its_end_wherever_the_power_goes() {
     let template = settled("sh -c 'echo after >> hooks.log'");
     let undisturbed = Device::copy_of(&template);
@@ -156,6 +157,7 @@ fn an_update_comes_to_its_end_wherever_the_power_goes() {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn an_update_that_fails_is_undone_wherever_the_power_goes() {
     // It fails on the new files, and not on the way back.
     let template = settled("grep -q administrator etc/motd");

@@ -30,6 +30,7 @@ async fn every_case_written_by_hand_is_answered_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn every_generated_sequence_is_answered_alike() {
     let count = setting("EVENKEEL_SEQUENCES").unwrap_or(SEQUENCES);
     let Some(parts) = parts_or_skip("the differential test of generated sequences") else { return };
@@ -65,6 +66,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn kubectl_prints_the_same_for_both() {
     let Some(parts) = parts_or_skip("the comparison of kubectl") else { return };
     let _turn = TURN.lock().await;
@@ -74,6 +76,7 @@ async fn kubectl_prints_the_same_for_both() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn the_examples_of_client_go_do_the_same_on_both() {
     let Some(parts) = parts_or_skip("the examples of client-go") else { return };
     let Some(examples) = Examples::build_or_skip().expect("they build") else { return };

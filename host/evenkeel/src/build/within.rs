@@ -115,7 +115,7 @@ mod tests {
             stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
         };
         let patience = (0..100).take_while(|_| goes_on());
-        patience.for_each(|_| thread::sleep(Duration::from_millis(20)));
+        patience.for_each(|_| thread::park_timeout(Duration::from_millis(20)));
         assert!(!goes_on(), "{pid} goes on");
     }
 }

@@ -235,6 +235,7 @@ fn each_scenario_in_a_document_is_one() {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn the_scenarios_of_the_testers_guide_hold() {
     let here = folder();
     let kite = root().join("plugins/kite");
@@ -284,6 +285,7 @@ fn the_plugin_in_the_authors_guide_is_the_one_that_new_makes() {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn the_five_commands_of_the_device_guide_come_to_what_it_says() {
     let here = folder();
     let place = |path: &str| here.path().join(path);

@@ -43,6 +43,7 @@ pub fn greeter() -> &'static Project {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn its_own_tests_pass() {
     let project = greeter();
     let output = Command::new("cargo")

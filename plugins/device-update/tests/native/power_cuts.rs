@@ -93,11 +93,13 @@ fn survives(story: &str, ends: &[&str]) {
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn an_update_with_another_os_survives_a_power_cut_at_every_operation() {
     survives(WITH_OS, &[UPDATED, BACK]);
 }
 
 #[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn an_update_that_fails_is_undone_whenever_the_power_is_cut() {
     survives(FAILING, &[BACK]);
 }
