@@ -142,11 +142,6 @@ pub(crate) fn is_namespaced(gvk: Gvk<'_>) -> bool {
     })
 }
 
-/// The root schema of a built-in kind.
-pub(crate) fn schema(gvk: Gvk<'_>) -> Option<Arc<Schema>> {
-    definition_name(gvk).map(definition)
-}
-
 /// Groups and versions that the data file has, sorted; the core group is the empty text.
 pub fn builtin_groups() -> impl Iterator<Item = (&'static str, &'static str)> {
     data().groups.iter().map(|(group, version)| (group.as_str(), version.as_str()))

@@ -9,7 +9,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
@@ -27,41 +27,47 @@ pub(crate) struct Native {
     group: String,
     kind: String,
     namespaced: bool,
-    pub(crate) schema: Arc<Schema>,
+    definition: &'static str,
+    /// Read when it is needed: a server has some seventy kinds, and most programs use a few.
+    schema: OnceLock<Arc<Schema>>,
 }
 
 impl Native {
-    pub(crate) fn new(gvk: Gvk<'_>, schema: Arc<Schema>) -> Self {
-        let namespaced = builtin::is_namespaced(gvk);
-        Native { group: gvk.group.to_owned(), kind: gvk.kind.to_owned(), namespaced, schema }
+    pub(crate) fn new(gvk: Gvk<'_>, definition: &'static str) -> Self {
+        let (group, kind) = (gvk.group.to_owned(), gvk.kind.to_owned());
+        Native { group, kind, namespaced: builtin::is_namespaced(gvk), definition, schema: OnceLock::new() }
+    }
+
+    pub(crate) fn schema(&self) -> &Schema {
+        self.schema.get_or_init(|| builtin::definition(self.definition))
     }
 
     pub(crate) fn decode(&self, body: &mut Value) -> Result<Vec<String>, String> {
-        decode::decode(&self.kind, body, &self.schema)
+        decode::decode(&self.kind, body, self.schema())
     }
 
     /// The empty lists and maps that decoding takes away, with their paths.
     pub(crate) fn empties(&self, body: &Value) -> Vec<Empty> {
         let mut found = Vec::new();
-        decode::empties("", "", body, &self.schema, &mut found);
+        decode::empties("", "", body, self.schema(), &mut found);
         found
     }
 
     pub(crate) fn default(&self, body: &mut Value) {
-        defaults::apply(&self.group, &self.kind, body, &self.schema);
+        defaults::apply(&self.group, &self.kind, body, self.schema());
         decode::drop_nulls(body);
         self.fill_nulls(body);
     }
 
     pub(crate) fn fill_zero(&self, body: &mut Value) {
-        defaults::fill_zero(body, &self.schema);
+        defaults::fill_zero(body, self.schema());
         decode::drop_nulls(body);
         self.fill_nulls(body);
     }
 
     /// Lists and times that Go writes as null where there are none.
     fn fill_nulls(&self, body: &mut Value) {
-        defaults::fill_times(body, &self.schema);
+        defaults::fill_times(body, self.schema());
         let role = self.is("rbac.authorization.k8s.io", "Role")
             || self.is("rbac.authorization.k8s.io", "ClusterRole");
         if role && let Some(fields) = body.as_object_mut() {
@@ -72,7 +78,7 @@ impl Native {
     /// Whether the status is a subresource: its authors are controllers.
     fn has_status(&self) -> bool {
         let answers = matches!(self.group.as_str(), "authentication.k8s.io" | "authorization.k8s.io");
-        !answers && self.schema.property("status").is_some()
+        !answers && self.schema().property("status").is_some()
     }
 
     pub(crate) fn prepare_create(&self, body: &mut Value) {

@@ -56,7 +56,7 @@ impl Type {
     /// The schema of the whole object, with `apiVersion`, `kind` and `metadata`.
     pub fn schema(&self) -> &Schema {
         match &*self.inner {
-            Inner::Native(native) => &native.schema,
+            Inner::Native(native) => native.schema(),
             Inner::Custom(custom) => &custom.schema,
         }
     }
@@ -145,6 +145,6 @@ impl Type {
 
 /// A built-in kind; none if the data file does not have it.
 pub fn builtin(gvk: Gvk<'_>) -> Option<Type> {
-    let schema = data_file::schema(gvk)?;
-    Some(Type { inner: Arc::new(Inner::Native(Native::new(gvk, schema))) })
+    let definition = data_file::definition_name(gvk)?;
+    Some(Type { inner: Arc::new(Inner::Native(Native::new(gvk, definition))) })
 }
