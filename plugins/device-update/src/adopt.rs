@@ -4,7 +4,8 @@ use crate::device::Device;
 use crate::flow::{Flow, Halt, Next, Offered};
 use crate::names::events;
 use crate::state::{From, Phase, Stage, Target, Update};
-use crate::words::{Source, WriteSpec};
+use crate::words::{Rollback, Source, WriteSpec};
+use crate::{boot, image, staging};
 
 /// The step of an update that overtook another one in its preparations.
 pub const OVERTAKES: &str = "overtakes";
@@ -79,29 +80,49 @@ fn bump(flow: &mut Flow<'_>, offered: Offered) -> Result<Next, Halt> {
 
 fn begin(flow: &mut Flow<'_>, offered: Offered) -> Result<Next, Halt> {
     let Offered { device, source, given } = offered;
-    let os = flow.os()?;
-    let from = From { version: flow.current.version.clone(), os_image: os.booted.image };
+    let (from, rebooted) = start(flow, &device)?;
     let target = Target { version: device.version.clone(), spec_hash: device.hash.clone() };
     // Pulls for a version that is overtaken are to be cancelled, also where this one needs none.
     let overtakes = flow.state.update.as_ref().is_some_and(|update| !update.steps.is_empty());
-    flow.state.update = Some(Update {
+    let overtaken = flow.state.update.take().filter(|_| rebooted);
+    let update = Update {
+        elsewhere: overtaken.map(|overtaken| overtaken.elsewhere).unwrap_or_default(),
         steps: if overtakes { vec![OVERTAKES.to_owned()] } else { Vec::new() },
         target,
         from,
         phase: Phase::Preparing,
         attempt: 1,
         since: flow.now_text()?,
+        rebooted,
         ..Update::default()
-    });
+    };
+    let way_back = rebooted.then(|| staging::way_back(&update));
+    flow.state.update = Some(update);
     let files = WriteSpec {
         desired: Some(source),
+        rollback: way_back.clone().map(Rollback::Set),
         sensitive: crate::words::Sensitive { device: given },
         ..WriteSpec::default()
     };
     flow.write("adopt", files)?;
+    flow.way_back = way_back.or(flow.way_back.take());
     flow.tell(events::UPDATE_STARTED, format!("from version {} to {}", flow.current.version, device.version));
     flow.desired = device;
     Ok(Next::Go)
+}
+
+/// Where an update starts, and whether the machine has rebooted into its OS already: one that overtakes another there, and wants
+/// the same OS, starts where that did. Nothing was in effect between.
+fn start(flow: &Flow<'_>, device: &Device) -> Result<(From, bool), Halt> {
+    let booted = flow.os()?.booted;
+    let version = flow.current.version.clone();
+    if let Some(overtaken) = &flow.state.update
+        && boot::is_on_target(flow, overtaken)?
+        && device.spec.os.image.as_ref().is_some_and(|image| image::is_of(&booted, image))
+    {
+        return Ok((From { version, os_image: overtaken.from.os_image.clone() }, true));
+    }
+    Ok((From { version, os_image: booted.image }, false))
 }
 
 /// The goal again, for an update to the version that is in effect: the OS that is booted is another one.

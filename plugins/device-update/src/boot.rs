@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::flow::{Flow, Halt, Next};
 use crate::names::events;
 use crate::state::{Phase, Stage, Trouble, Update, Way};
-use crate::words::{Code, Hook, Os, Rollback, Source, WriteSpec};
+use crate::words::{Code, Hook, Known, Os, Rollback, Source, WriteSpec};
 use crate::{failure, hooks, image};
 
 /// How often the old OS is asked for again while the machine comes up with the one that failed.
@@ -65,7 +65,7 @@ fn rebooted(flow: &mut Flow<'_>) -> Result<(), Halt> {
     if let Some(update) = flow.state.update.clone() {
         // Nobody may act on a boot whose OS is not known: the boot stays unrecorded until it is.
         let os = flow.os()?;
-        if update.phase.is_around_reboot() && changes_os(flow, &update) {
+        if expects_target(&update) && changes_os(flow, &update) {
             flow.state.boot.last_boot_id = boot_id;
             return came_up(flow, &update, &os);
         }
@@ -80,6 +80,31 @@ fn rebooted(flow: &mut Flow<'_>) -> Result<(), Halt> {
 
 fn is_way_of_os(update: &Update) -> bool {
     update.rollback.as_ref().is_some_and(|back| back.kind == Way::Os && back.stage != Stage::Restoring)
+}
+
+/// Whether the machine may be on the update's OS already, or has been: also while another try is prepared or waited for
+/// there, and while files are put back for one.
+fn expects_target(update: &Update) -> bool {
+    match update.phase {
+        Phase::RollingBack => {
+            update.rebooted && update.rollback.as_ref().is_some_and(|back| !back.mark_failed)
+        }
+        phase => phase.is_around_reboot() || update.rebooted,
+    }
+}
+
+/// Whether the machine has come up with the update's OS, which is not in effect yet.
+///
+/// # Errors
+/// Where nobody can tell of an update that was there: an end that leaves the wrong OS in place is none.
+pub fn is_on_target(flow: &Flow<'_>, update: &Update) -> Result<bool, Halt> {
+    let Some(target) = flow.desired.spec.os.image.as_ref().filter(|_| changes_os(flow, update)) else {
+        return Ok(false);
+    };
+    match &flow.os {
+        Known::Unknown { .. } if !update.rebooted => Ok(false),
+        Known::Answer(_) | Known::Unknown { .. } => Ok(image::is_of(&flow.os()?.booted, target)),
+    }
 }
 
 /// Whether the update is to another OS image than the one it started on.
@@ -101,11 +126,15 @@ fn came_up(flow: &mut Flow<'_>, update: &Update, os: &Os) -> Result<(), Halt> {
     }
     let is_from = image::is_of(&os.booted, &update.from.os_image);
     let is_staged = os.staged.as_ref().is_some_and(|staged| image::is_of(staged, &target));
-    if is_from && (is_staged || update.phase == Phase::Staging) {
+    let around = update.phase.is_around_reboot();
+    if is_from && around && (is_staged || update.phase == Phase::Staging) {
         return flow.change("came-up-early", |update| {
             update.phase = Phase::Staging;
             update.reboot = None;
         });
+    }
+    if is_from {
+        flow.state.come_home();
     }
     let message = format!("booted {}, expected {target}", os.booted.image);
     let trouble = Trouble {
@@ -116,12 +145,16 @@ fn came_up(flow: &mut Flow<'_>, update: &Update, os: &Os) -> Result<(), Halt> {
         code: Code::Invalid,
         retryable: false,
     };
+    if update.phase == Phase::RollingBack {
+        return failure::fail_on_the_way(flow, trouble);
+    }
     failure::begin_way_back(flow, trouble, Way::Files, true)
 }
 
 /// D3b: up again on the way back.
 fn came_back(flow: &mut Flow<'_>, update: &Update, os: &Os) -> Result<(), Halt> {
     if image::is_of(&os.booted, &update.from.os_image) {
+        flow.state.come_home();
         return flow.change("came-back", |update| {
             update.reboot = None;
             if let Some(back) = &mut update.rollback {

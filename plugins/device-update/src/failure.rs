@@ -5,9 +5,8 @@ use std::time::Duration;
 use crate::boot;
 use crate::device::digest;
 use crate::flow::{Flow, Halt, Next};
-use crate::image;
 use crate::names::events;
-use crate::state::{Ended, FailedVersion, LastOutcome, Phase, Stage, Trouble, Update, Way, WayBack};
+use crate::state::{Ended, FailedVersion, LastOutcome, Phase, Stage, Target, Trouble, Way, WayBack};
 use crate::words::{Rollback, Source, WriteSpec};
 
 /// The first wait before another try.
@@ -58,6 +57,10 @@ pub fn failed(flow: &mut Flow<'_>, trouble: Trouble) -> Result<(), Halt> {
         if trouble.retryable && (limit == 0 || update.attempt < limit) {
             return try_again(flow, Some(trouble));
         }
+        // Nothing is changed, but for the OS, if an earlier try came so far.
+        if boot::is_on_target(flow, &update)? {
+            return begin_way_back(flow, trouble, Way::Os, true);
+        }
         return give_up(flow, &trouble);
     }
     if update.phase == Phase::RollingBack {
@@ -65,15 +68,8 @@ pub fn failed(flow: &mut Flow<'_>, trouble: Trouble) -> Result<(), Halt> {
     }
     let limit = flow.config.retries.apply;
     let last = !trouble.retryable || (limit > 0 && update.attempt >= limit);
-    let way = if last && is_on_target(flow, &update) { Way::Os } else { Way::Files };
+    let way = if last && boot::is_on_target(flow, &update)? { Way::Os } else { Way::Files };
     begin_way_back(flow, trouble, way, last)
-}
-
-fn is_on_target(flow: &Flow<'_>, update: &Update) -> bool {
-    let (Some(target), crate::words::Known::Answer(os)) = (&flow.desired.spec.os.image, &flow.os) else {
-        return false;
-    };
-    boot::changes_os(flow, update) && image::is_of(&os.booted, target)
 }
 
 /// R1: the way back is on disk before it is taken.
@@ -88,32 +84,51 @@ pub fn begin_way_back(
         Way::Os => Stage::Leaving,
     };
     let message = trouble.to_string();
-    if mark_failed && let Some(update) = &flow.state.update {
+    if mark_failed {
         // Before anything else: a crash on the way back must not forget it.
-        let target = update.target.clone();
-        let at = flow.now_text()?;
-        flow.state.mark_failed(FailedVersion {
-            version: target.version,
-            spec_hash: target.spec_hash,
-            at,
-            reason: message.clone(),
-        });
+        self::mark_failed(flow, &message)?;
     }
     flow.change("roll-back", |update| {
         update.phase = Phase::RollingBack;
         update.error = Some(trouble);
         update.reboot = None;
+        update.next_try = None;
         update.rollback = Some(WayBack { kind, mark_failed, stage, tries: 1, ..WayBack::default() });
     })?;
     flow.warn(events::ROLLBACK_STARTED, message);
     Ok(())
 }
 
-/// Another attempt after a while, from the beginning.
+/// The version fails for good while it is on its way back for another try. What was put back before the machine came up
+/// differently is looked at anew.
+pub fn fail_on_the_way(flow: &mut Flow<'_>, trouble: Trouble) -> Result<(), Halt> {
+    let message = trouble.to_string();
+    mark_failed(flow, &message)?;
+    flow.change("fail-on-the-way", |update| {
+        update.error = Some(trouble);
+        update.next_try = None;
+        if let Some(back) = &mut update.rollback {
+            back.mark_failed = true;
+            back.tries += 1;
+        }
+    })?;
+    flow.warn(events::ROLLBACK_STARTED, message);
+    Ok(())
+}
+
+fn mark_failed(flow: &mut Flow<'_>, reason: &str) -> Result<(), Halt> {
+    let Target { version, spec_hash } = flow.update()?.target;
+    let at = flow.now_text()?;
+    flow.state.mark_failed(FailedVersion { version, spec_hash, at, reason: reason.to_owned() });
+    Ok(())
+}
+
+/// Another attempt after a while, from the beginning; but for the OS, where the machine has come up with the new one.
 pub fn try_again(flow: &mut Flow<'_>, trouble: Option<Trouble>) -> Result<(), Halt> {
     let update = flow.update()?;
     let wait = back_off(&flow.primary.uid, update.attempt);
     let next_try = flow.after(wait)?;
+    let stays = boot::is_on_target(flow, &update)?;
     if let Some(trouble) = trouble {
         flow.warn(events::UPDATE_FAILED, format!("attempt {}: {trouble}", update.attempt));
         if let Some(update) = &mut flow.state.update {
@@ -125,12 +140,13 @@ pub fn try_again(flow: &mut Flow<'_>, trouble: Option<Trouble>) -> Result<(), Ha
         update.next_try = Some(next_try);
         update.phase = Phase::Preparing;
         update.steps.clear();
-        update.rebooted = false;
+        // Hooks ask for it, the check of the boot and the way back hang on it.
+        update.rebooted = stays;
         update.reboot = None;
         update.verifying_since = None;
         update.rollback = None;
     }
-    let rollback = flow.way_back.take().map(|_| Rollback::Clear);
+    let rollback = if stays { None } else { flow.way_back.take().map(|_| Rollback::Clear) };
     flow.write("try-again", WriteSpec { rollback, ..WriteSpec::default() })
 }
 
@@ -139,12 +155,7 @@ pub fn give_up(flow: &mut Flow<'_>, trouble: &Trouble) -> Result<(), Halt> {
     let update = flow.update()?;
     let at = flow.now_text()?;
     let reason = trouble.to_string();
-    flow.state.mark_failed(FailedVersion {
-        version: update.target.version.clone(),
-        spec_hash: update.target.spec_hash.clone(),
-        at: at.clone(),
-        reason: reason.clone(),
-    });
+    mark_failed(flow, &reason)?;
     flow.state.last_outcome = Some(LastOutcome {
         version: update.target.version.clone(),
         result: Ended::Error,

@@ -187,10 +187,12 @@ pub fn restore(flow: &mut Flow<'_>, paths: &[String], prefix: &str) -> Result<Ve
             }
         })
         .collect();
+    let update = flow.state.update.clone();
+    let on_target = update.map(|update| crate::boot::is_on_target(flow, &update)).transpose()?;
     let mut failed = Vec::new();
     for (path, outcome) in act_in_order(flow, &operations)? {
         match outcome {
-            Ok(()) => flow.state.managed.retain(|managed| managed.path != path),
+            Ok(()) => flow.state.let_go(&path, on_target == Some(true)),
             Err(error) => failed.push((path, error)),
         }
     }

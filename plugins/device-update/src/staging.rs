@@ -7,7 +7,7 @@ use crate::flow::{Flow, Halt, Next, Progress, Short};
 use crate::hooks::{self, Context, OnFailure, Ran};
 use crate::image;
 use crate::names::events;
-use crate::state::{Phase, RebootAsked};
+use crate::state::{Phase, RebootAsked, Update};
 use crate::words::{Code, Error, Hook, Known, OperationState, Reboot, Rollback, StageOs, WayBack, WriteSpec};
 
 /// How often a reboot is asked for.
@@ -19,16 +19,20 @@ pub fn stage(flow: &mut Flow<'_>) -> Result<Next, Halt> {
     let target = flow.desired.spec.os.image.clone().unwrap_or_default();
     let os = flow.os()?;
     // O1, before anything is staged
-    let way_back = WayBack {
-        version: update.from.version.clone(),
-        os_image: update.from.os_image.clone(),
-        desired_version: update.target.version.clone(),
-        desired_spec_hash: update.target.spec_hash.clone(),
-    };
+    let way_back = way_back(&update);
     if flow.way_back.as_ref() != Some(&way_back) {
         let rollback = Some(Rollback::Set(way_back.clone()));
         flow.write("way-back", WriteSpec { rollback, ..WriteSpec::default() })?;
         flow.way_back = Some(way_back);
+    }
+    if image::is_of(&os.booted, &target) {
+        // The machine came up with it before, and the state that told so was lost.
+        flow.change("is-up", |update| {
+            update.phase = Phase::Activating;
+            update.rebooted = true;
+            update.reboot = None;
+        })?;
+        return Ok(Next::Go);
     }
     // O2
     let staged = os.staged.as_ref().is_some_and(|staged| image::is_of(staged, &target));
@@ -63,6 +67,16 @@ pub fn stage(flow: &mut Flow<'_>) -> Result<Next, Halt> {
     flow.tell(events::REBOOT_REQUESTED, format!("into {target}, for version {}", update.target.version));
     report(flow)?;
     Ok(Next::Go)
+}
+
+/// What `rollback.json` has to say while an update's OS is staged or booted.
+pub fn way_back(update: &Update) -> WayBack {
+    WayBack {
+        version: update.from.version.clone(),
+        os_image: update.from.os_image.clone(),
+        desired_version: update.target.version.clone(),
+        desired_spec_hash: update.target.spec_hash.clone(),
+    }
 }
 
 /// Has the status pushed now; whether it arrives decides nothing.

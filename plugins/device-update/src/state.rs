@@ -127,6 +127,9 @@ pub struct Update {
     pub verifying_since: Option<String>,
     /// What the last attempt failed with.
     pub error: Option<Trouble>,
+    /// Config files that were put back on the update's OS, for another try there: the `/etc` of the old OS still has them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<Managed>,
     /// The way back, once it is taken.
     pub rollback: Option<WayBack>,
 }
@@ -310,5 +313,24 @@ impl State {
         self.managed.retain(|managed| managed.path != path);
         self.managed.push(Managed { path: path.to_owned(), backup });
         self.managed.sort_by(|a, b| a.path.cmp(&b.path));
+    }
+
+    /// A path is no longer ours; `on_target` where that holds for the update's OS alone.
+    pub fn let_go(&mut self, path: &str, on_target: bool) {
+        let Some(at) = self.managed.iter().position(|managed| managed.path == path) else { return };
+        let gone = self.managed.remove(at);
+        if let Some(update) = self.update.as_mut().filter(|_| on_target)
+            && update.elsewhere.iter().all(|managed| managed.path != path)
+        {
+            update.elsewhere.push(gone);
+        }
+    }
+
+    /// The old OS is booted again: what its `/etc` still has is ours again, to be put back there.
+    pub fn come_home(&mut self) {
+        let left = self.update.as_mut().map(|update| std::mem::take(&mut update.elsewhere));
+        for Managed { path, backup } in left.unwrap_or_default() {
+            self.manage(&path, backup);
+        }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longest that one run of the agent may take before the power is cut anyway.
-const RUN_MAX: Duration = Duration::from_secs(60);
+pub const RUN_MAX: Duration = Duration::from_secs(60);
 /// Between two looks at whether it has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -101,6 +101,39 @@ impl Device {
             }
         }
         found
+    }
+
+    /// What a restart after a power cut finds: every file but the journal, which nobody reads, and the store, of which the
+    /// agent said how far it was. A process that is gone is another one each time, and counts for the same; what was not put in
+    /// its place yet is removed unread.
+    pub fn as_found(&self, said: &str) -> String {
+        let store = said.lines().find(|line| line.starts_with("steps of the store: ")).expect("it is told");
+        let (mut found, mut open) = (BTreeMap::new(), vec![self.root().to_owned()]);
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.ends_with("var/lib/evenkeel") {
+                    continue;
+                }
+                let metadata = std::fs::symlink_metadata(&path).expect("metadata");
+                let mut content =
+                    String::from_utf8_lossy(&std::fs::read(&path).unwrap_or_default()).into_owned();
+                if metadata.is_dir() {
+                    open.push(path.clone());
+                }
+                if path.ends_with("operations.log") {
+                    let another = |line: &&str| !line.contains("\"line\":\"group\"");
+                    let groups = content.lines().filter(|line| !another(line)).count();
+                    content = content.lines().filter(another).collect::<Vec<_>>().join("\n");
+                    content += &format!("\n{groups} processes");
+                }
+                let name = path.strip_prefix(self.root()).expect("below").display().to_string();
+                let owner = (metadata.mode(), metadata.uid(), metadata.gid());
+                let unfinished = name.ends_with(".tmp");
+                found.insert(name, if unfinished { String::new() } else { format!("{owner:?} {content}") });
+            }
+        }
+        format!("{store}\n{found:#?}")
     }
 
     /// Every state file that is there can be read as a whole.

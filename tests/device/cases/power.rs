@@ -1,10 +1,11 @@
 //! The power goes at every durable step of an update: each write, each operation, before and after.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::machine::{Device, Ended, component};
+use super::machine::{Device, Ended, RUN_MAX, component};
 
 /// What is in effect before.
 const FIRST: &str = "\
@@ -65,35 +66,57 @@ fn settled(after: &str) -> Device {
     device
 }
 
-/// Runs a device to its end, the power going at the n-th step of the first run; whether it came to that.
-fn live(device: &Device, cut: u64) -> (bool, Ended) {
-    let mut came = false;
-    for run in 0..RUNS_MAX {
-        let at = if run == 0 { cut } else { 0 };
-        let (ended, said) = device.run_for(at, run * LATER_SECONDS, PATIENCE);
-        device
-            .state_files_are_whole()
-            .unwrap_or_else(|error| panic!("cut at {cut}, run {run}: {error}\n{said}"));
-        match ended {
-            Ended::Cut => came = true,
+/// Runs a device to its end, once the power has gone.
+fn to_the_end(device: &Device, cut: u64) -> Ended {
+    for run in 1..RUNS_MAX {
+        match once(device, 0, run, cut).0 {
+            Ended::Cut | Ended::Reboots => panic!("cut at {cut}: nobody cuts or reboots"),
             Ended::Waits => {}
-            Ended::Reboots => panic!("cut at {cut}: nobody asked for a reboot"),
-            Ended::Updated | Ended::Failed => return (came, ended),
+            ended @ (Ended::Updated | Ended::Failed) => return ended,
         }
     }
     panic!("cut at {cut}: the device came to no end in {RUNS_MAX} runs");
 }
 
-/// Has each step of a device's update be the one at which the power goes, and looks what becomes of it, until one is past
-/// the update's end; how many there were. `live` tells whether it came to the step.
-pub fn at_every_step(
-    template: &Device,
-    live: impl Fn(&Device, u64) -> (bool, Ended) + Sync,
-    check: impl Fn(&Device, u64, Ended) + Sync,
-) -> u64 {
+/// One run, whose power goes at this step; its state files can be read after it.
+pub fn once(device: &Device, at: u64, run: i64, cut: u64) -> (Ended, String) {
+    // Where the power is to go, it shall go there, however slow the machine is.
+    let patience = if at == 0 { PATIENCE } else { RUN_MAX };
+    let (ended, said) = device.run_for(at, run * LATER_SECONDS, patience);
+    device.state_files_are_whole().unwrap_or_else(|error| panic!("cut at {cut}, run {run}: {error}\n{said}"));
+    (ended, said)
+}
+
+/// How many steps there were at which the power went, and how many differing devices it left.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cuts {
+    pub steps: u64,
+    pub differing: usize,
+}
+
+/// Has each step of a run be the one at which the power goes, until one is past the run's end. Each differing device that is left
+/// is handed to `look`, which sees what becomes of it: many a step leaves the same as the one before.
+pub fn at_every_step(start: &Device, run: i64, look: impl Fn(&Device, u64) + Sync) -> Cuts {
     component();
     let (next, last) = (AtomicU64::new(1), AtomicU64::new(u64::MAX));
-    let troubles = Mutex::new(Vec::<String>::new());
+    let (troubles, left) = (Mutex::new(Vec::<String>::new()), Mutex::new(BTreeSet::<String>::new()));
+    let cut_at = |cut: u64| {
+        let device = Device::copy_of(start);
+        let (ended, said) = once(&device, cut, run, cut);
+        match ended {
+            Ended::Cut => {
+                let is_new = left.lock().expect("devices").insert(device.as_found(&said));
+                if is_new {
+                    look(&device, cut);
+                }
+            }
+            Ended::Waits => panic!("cut at {cut}: the run waits for something\n{said}"),
+            // The run was over before: there are no more steps.
+            Ended::Updated | Ended::Failed | Ended::Reboots => {
+                last.fetch_min(cut, Ordering::SeqCst);
+            }
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -102,19 +125,8 @@ pub fn at_every_step(
                     if cut > last.load(Ordering::SeqCst) || !troubles.lock().expect("troubles").is_empty() {
                         return;
                     }
-                    let one = std::panic::AssertUnwindSafe(|| {
-                        let device = Device::copy_of(template);
-                        let (came, ended) = live(&device, cut);
-                        check(&device, cut, ended);
-                        came
-                    });
-                    match std::panic::catch_unwind(one) {
-                        Ok(true) => {}
-                        // The update was over before: there are no more steps.
-                        Ok(false) => {
-                            last.fetch_min(cut, Ordering::SeqCst);
-                        }
-                        Err(_) => troubles.lock().expect("troubles").push(format!("cut at {cut}")),
+                    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| cut_at(cut))).is_err() {
+                        troubles.lock().expect("troubles").push(format!("cut at {cut}"));
                     }
                 }
             });
@@ -122,7 +134,7 @@ pub fn at_every_step(
     });
     let troubles = troubles.into_inner().expect("troubles");
     assert!(troubles.is_empty(), "{troubles:?}: their words stand above");
-    last.load(Ordering::SeqCst)
+    Cuts { steps: last.load(Ordering::SeqCst) - 1, differing: left.into_inner().expect("devices").len() }
 }
 
 pub fn no_scraps(device: &Device, cut: u64) {
@@ -139,8 +151,8 @@ fn an_update_comes_to_its_end_wherever_the_power_goes() {
     let expected = undisturbed.tree();
     assert_eq!(undisturbed.text("hooks.log"), "before\nafter\n");
     assert_eq!(undisturbed.text("/etc/gone.conf"), "the old one");
-    let steps = at_every_step(&template, live, |device, cut, ended| {
-        assert_eq!(ended, Ended::Updated, "cut at {cut}");
+    let cuts = at_every_step(&template, 0, |device, cut| {
+        assert_eq!(to_the_end(device, cut), Ended::Updated, "cut at {cut}");
         assert_eq!(device.tree(), expected, "cut at {cut}");
         assert_eq!(device.state("update-state.json", "/update"), serde_json::Value::Null, "cut at {cut}");
         no_scraps(device, cut);
@@ -152,8 +164,8 @@ fn an_update_comes_to_its_end_wherever_the_power_goes() {
             "cut at {cut}: {hooks}"
         );
     });
-    eprintln!("the power went at each of {} steps", steps - 1);
-    assert!(steps > 60, "only {steps} steps were seen");
+    eprintln!("the power went: {cuts:?}");
+    assert!(cuts.steps > 60 && cuts.differing > 20, "only {cuts:?}");
 }
 
 #[test]
@@ -162,13 +174,13 @@ fn an_update_that_fails_is_undone_wherever_the_power_goes() {
     // It fails on the new files, and not on the way back.
     let template = settled("grep -q administrator etc/motd");
     let before = template.tree();
-    let steps = at_every_step(&template, live, |device, cut, ended| {
-        assert_eq!(ended, Ended::Failed, "cut at {cut}");
+    let cuts = at_every_step(&template, 0, |device, cut| {
+        assert_eq!(to_the_end(device, cut), Ended::Failed, "cut at {cut}");
         assert_eq!(device.tree(), before, "cut at {cut}");
         assert_eq!(device.state("update-state.json", "/failed/0/version"), "2", "cut at {cut}");
         assert_eq!(device.state("update-state.json", "/failed/1"), serde_json::Value::Null, "cut at {cut}");
         no_scraps(device, cut);
     });
-    eprintln!("the power went at each of {} steps", steps - 1);
-    assert!(steps > 60, "only {steps} steps were seen");
+    eprintln!("the power went: {cuts:?}");
+    assert!(cuts.steps > 60 && cuts.differing > 20, "only {cuts:?}");
 }

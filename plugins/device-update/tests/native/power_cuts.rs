@@ -25,6 +25,17 @@ const WITH_OS: &str = r#"
 - advance: 1h
 "#;
 
+/// Version 6 with another OS, on which a hook fails that runs there alone.
+const FAILING_THERE: &str = r#"
+- provider: {device: {disk: {/etc/flightctl/hooks.d/afterupdating/10-up.yaml: {content: "[{run: up, if: ['rebooted == true']}]"}}}}
+- provider: {device: {disk: {/etc/motd: {content: old, mode: 384}}}}
+- provider: {device: {hook: {file: 10-up.yaml, exit: 1}}}
+- provider: {device: {power-cut: {at: AT, after: AFTER}}}
+- provider: {device: {offer: {version: "6", hash: h6, spec: {os: {image: "quay.io/x/os:b"}, config: [{name: c, inline: [{path: /etc/motd, content: new}, {path: /etc/new, content: x}]}]}}}}
+- advance: 1h
+- advance: 1h
+"#;
+
 /// Version 6 with files of which the last cannot be written.
 const FAILING: &str = r#"
 - provider: {device: {disk: {/etc/motd: {content: old, mode: 384}}}}
@@ -96,6 +107,12 @@ fn survives(story: &str, ends: &[&str]) {
 #[ignore = "slow: `cargo test -- --ignored`"]
 fn an_update_with_another_os_survives_a_power_cut_at_every_operation() {
     survives(WITH_OS, &[UPDATED, BACK]);
+}
+
+#[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
+fn an_update_that_fails_on_its_os_brings_the_old_one_back_whenever_the_power_is_cut() {
+    survives(FAILING_THERE, &[BACK]);
 }
 
 #[test]

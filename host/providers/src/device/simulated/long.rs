@@ -335,10 +335,14 @@ impl State {
         let clears = files.get("rollback").and_then(Value::as_str) == Some("clear");
         let current = self.device("current").unwrap_or_default();
         let named = current.pointer("/spec/os/image").and_then(Value::as_str);
-        let other_staged = self.os.staged.is_some();
+        let other_staged = self.os.staged.is_some() && named.is_some();
+        // In the state as it will be: an update that goes on from the OS that it came to.
+        let from = files.pointer("/state/update/from/osImage").and_then(Value::as_str);
+        let rebooted = files.pointer("/state/update/rebooted").and_then(Value::as_bool) == Some(true);
+        let other_booted = rebooted && from.is_some_and(|from| from != self.os.booted.image);
         let commits = files.get("current").is_some();
-        if clears && other_staged && !commits && named.is_some() {
-            self.broken.push("4: the way back is forgotten while another OS is staged".to_owned());
+        if clears && !commits && (other_staged || other_booted) {
+            self.broken.push("4: the way back is forgotten while another OS is staged or booted".to_owned());
         }
     }
 
