@@ -7,7 +7,9 @@ use crate::device::{Application, ConfigProvider, Device, Schedule};
 use crate::files;
 use crate::flow::{Flow, Halt};
 use crate::image;
-use crate::words::{ApplicationContent, AskApplication, FileKind, OsMode, PullPolicy, Spec, Window};
+use crate::words::{
+    ApplicationContent, AskApplication, DecommissionTarget, FileKind, OsMode, PullPolicy, Spec, Window,
+};
 
 /// Types of applications.
 const TYPES: [&str; 5] = ["compose", "quadlet", "container", "helm", "vm"];
@@ -33,6 +35,10 @@ pub fn check(flow: &Flow<'_>) -> Result<Contents, Halt> {
             return Err(flow.invalid("os", image, "this device is made of packages and takes no OS image"));
         }
         fault(flow, "os", image)?;
+    }
+    if desired.spec.decommissioning.is_some_and(|asked| asked.target == DecommissionTarget::FactoryReset) {
+        let message = "this host resets no machine to its factory state; Unenroll gives up its credentials";
+        return Err(flow.invalid("decommissioning", "FactoryReset", message));
     }
     let providers = &desired.spec.config;
     providers.iter().try_for_each(|provider| rendered(flow, provider))?;

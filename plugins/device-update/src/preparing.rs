@@ -33,6 +33,8 @@ pub fn prepare(flow: &mut Flow<'_>) -> Result<Next, Halt> {
     let update = flow.update()?;
     // P1
     let contents = form::check(flow)?;
+    // P5, as far as it can be told: what can never run is neither waited nor pulled for. A package is looked at once it is there.
+    validate(flow, &contents)?;
     // P2
     if monitors(flow, &update)? == Next::Wait {
         return Ok(Next::Wait);
@@ -46,8 +48,6 @@ pub fn prepare(flow: &mut Flow<'_>) -> Result<Next, Halt> {
     if images(flow, &update, &contents)? == Next::Wait {
         return Ok(Next::Wait);
     }
-    // P5
-    validate(flow, &contents)?;
     // P6
     let schedule = flow.desired.spec.update_policy.update_schedule.clone();
     if window(flow, schedule.as_ref(), UPDATE_WINDOW, "update")? == Next::Wait {
@@ -128,7 +128,7 @@ fn window(flow: &mut Flow<'_>, schedule: Option<&Schedule>, step: &str, name: &s
 }
 
 /// Every image that the goal needs, sorted.
-fn wanted(flow: &Flow<'_>, update: &Update, contents: &Contents) -> Vec<ImageRef> {
+fn wanted(flow: &Flow<'_>, update: &Update, contents: &Contents) -> Result<Vec<ImageRef>, Halt> {
     let mut wanted = BTreeSet::new();
     let reference = |reference: &str, kind, user: &Option<String>, pull_policy| ImageRef {
         reference: reference.to_owned(),
@@ -138,6 +138,7 @@ fn wanted(flow: &Flow<'_>, update: &Update, contents: &Contents) -> Vec<ImageRef
     };
     if let Some(os) = &flow.desired.spec.os.image
         && boot::changes_os(flow, update)
+        && !boot::is_on_target(flow, update)?
     {
         wanted.insert(reference(os, ImageKind::Os, &None, PullPolicy::IfNotPresent));
     }
@@ -155,12 +156,12 @@ fn wanted(flow: &Flow<'_>, update: &Update, contents: &Contents) -> Vec<ImageRef
         }
         wanted.extend(contents.get(&id).into_iter().flat_map(|content| content.images.iter().cloned()));
     }
-    wanted.into_iter().collect()
+    Ok(wanted.into_iter().collect())
 }
 
 /// P4: all that is needed is there.
 fn images(flow: &mut Flow<'_>, update: &Update, contents: &Contents) -> Result<Next, Halt> {
-    let refs = wanted(flow, update, contents);
+    let refs = wanted(flow, update, contents)?;
     if let Some(bad) = refs.iter().find_map(|wanted| Some((wanted, image::fault(&wanted.reference)?))) {
         return Err(flow.invalid("images", &bad.0.reference, bad.1));
     }
@@ -244,7 +245,8 @@ fn validate(flow: &Flow<'_>, contents: &Contents) -> Result<(), Halt> {
 
 /// P7: the last word of those who have to stop something before it is changed.
 fn before_updating(flow: &mut Flow<'_>) -> Result<Next, Halt> {
-    let context = Context { changes: files::changes(&flow.current, &flow.desired), rebooted: false };
+    let changes = files::changes(&flow.current, &flow.desired);
+    let context = Context { changes, rebooted: flow.update()?.rebooted };
     let prefix = flow.key("before-updating");
     match hooks::run(flow, Hook::BeforeUpdating, &prefix, &context, OnFailure::Stop)? {
         Ran::Done => flow.enter(Phase::Applying),

@@ -38,7 +38,6 @@ pub fn content(
     let needs: &[&str] = match kind {
         "compose" => &["podman"],
         "quadlet" | "container" => &["podman", "systemctl"],
-        "helm" => &["helm"],
         _ => &[],
     };
     let missing = needs.iter().filter(|name| !have(name)).map(|name| (*name).to_owned()).collect();
@@ -83,7 +82,8 @@ fn images(application: &Value, package: &[(String, Vec<u8>)]) -> Result<BTreeSet
         "compose" | "quadlet" if unknown => BTreeSet::new(),
         "compose" => compose(&files)?,
         "quadlet" => quadlet(&files)?,
-        "container" | "helm" => BTreeSet::new(),
+        "container" => BTreeSet::new(),
+        "helm" => return Err("this host installs no Helm charts".to_owned()),
         "vm" => {
             return Err(
                 "this host runs no virtual machines: the service has to make a quadlet of it".to_owned()
@@ -93,6 +93,7 @@ fn images(application: &Value, package: &[(String, Vec<u8>)]) -> Result<BTreeSet
             return Err(format!("unknown application type {:?}", other.chars().take(40).collect::<String>()));
         }
     };
+    volumes(application)?;
     let user = application.get("runAs").and_then(Value::as_str).map(str::to_owned);
     let image = |reference: String| ImageRef {
         reference,
@@ -100,19 +101,24 @@ fn images(application: &Value, package: &[(String, Vec<u8>)]) -> Result<BTreeSet
         user: user.clone(),
         pull_policy: PullPolicy::IfNotPresent,
     };
-    let mut images: BTreeSet<ImageRef> = names.into_iter().map(image).collect();
+    Ok(names.into_iter().map(image).collect())
+}
+
+/// What would be left out in silence is refused: data that an image brings, and places that only a container has.
+fn volumes(application: &Value) -> Result<(), String> {
     for volume in application.get("volumes").and_then(Value::as_array).into_iter().flatten() {
-        let Some(reference) = volume.pointer("/image/reference").and_then(Value::as_str) else { continue };
-        let pull_policy = match volume.pointer("/image/pullPolicy").and_then(Value::as_str) {
-            None | Some("IfNotPresent") => PullPolicy::IfNotPresent,
-            Some("Always") => PullPolicy::Always,
-            Some("Never") => PullPolicy::Never,
-            Some(_) => return Err("a volume has an unknown pull policy".to_owned()),
-        };
-        let (reference, user) = (reference.to_owned(), user.clone());
-        images.insert(ImageRef { reference, kind: ImageKind::Artifact, user, pull_policy });
+        let name: String = text(volume, "name").chars().take(80).collect();
+        if volume.get("image").is_some_and(|image| !image.is_null()) {
+            return Err(format!(
+                "the volume {name:?} is to be filled from an image, which this host does not do"
+            ));
+        }
+        let mounted = volume.get("mount").is_some_and(|mount| !mount.is_null());
+        if mounted && text(application, "appType") != "container" {
+            return Err(format!("the volume {name:?} has a mount path, which only a container has"));
+        }
     }
-    Ok(images)
+    Ok(())
 }
 
 /// The images of a compose file's services.
@@ -281,6 +287,27 @@ mod tests {
             inline("quadlet", &[("web.container", "[Container]\nExec=x\n")]),
             expect![[
                 r#"[] missing=["systemctl"] units=true Some("web.container has no Image in [Container]")"#
+            ]],
+        );
+        check(
+            json!({"appType": "helm", "name": "app", "image": "quay.io/x/chart:1"}),
+            expect![[r#"[] missing=[] units=false Some("this host installs no Helm charts")"#]],
+        );
+        check(
+            json!({
+                "appType": "container", "name": "app", "image": "quay.io/x/a:1",
+                "volumes": [{"name": "data", "image": {"reference": "quay.io/x/data:1"}, "mount": {"path": "/data"}}],
+            }),
+            expect![[
+                r#"[] missing=["systemctl"] units=true Some("the volume \"data\" is to be filled from an image, which this host does not do")"#
+            ]],
+        );
+        let mut mounted = inline("compose", &[("compose.yaml", "services: {web: {image: web}}")]);
+        mounted["volumes"] = json!([{"name": "data", "mount": {"path": "/data"}}]);
+        check(
+            mounted,
+            expect![[
+                r#"[] missing=[] units=false Some("the volume \"data\" has a mount path, which only a container has")"#
             ]],
         );
         check(

@@ -11,8 +11,9 @@ use super::trouble::{invalid, transient, with_state};
 use super::{Inner, files, hooks, lock};
 use crate::device::seal;
 use crate::device::words::{
-    AppId, Code, DaemonReload, Decommission, Error, InstallApp, NoArguments, Outcome, Prefetch, Prune,
-    Reboot, RemoveFile, RestoreFile, RollbackOs, RunHook, SetMonitors, StageOs, WriteFile, WriteSpec,
+    AppId, Code, DaemonReload, Decommission, DecommissionTarget, Error, InstallApp, NoArguments, Outcome,
+    Prefetch, Prune, Reboot, RemoveFile, RestoreFile, RollbackOs, RunHook, SetMonitors, StageOs, WriteFile,
+    WriteSpec,
 };
 
 /// A long operation, with its arguments.
@@ -210,6 +211,9 @@ impl Inner {
                 }
             }
             Long::Prune(prune) => Arc::clone(&self).prune(prune).await,
+            Long::Decommission(Decommission { target: DecommissionTarget::FactoryReset }) => {
+                Err(invalid("this host resets no machine to its factory state"))
+            }
             Long::Decommission(Decommission { target }) => {
                 self.service.ask_decommission(target);
                 Ok(())
