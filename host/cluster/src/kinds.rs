@@ -100,14 +100,15 @@ impl Shared {
 }
 
 async fn looking(shared: Arc<Shared>) {
-    // Groups whose kinds are still missing although a definition came, and how often they were looked for since.
+    // Groups of which a definition came, and how often what is missing of them was looked for since. What is first asked for
+    // after its definition came may be missing, too: that a definition is established is told before its kind is served.
     let mut expected: BTreeSet<String> = BTreeSet::new();
     let mut tries = 0;
     // When what is missing is looked for next.
     let mut due: Option<Instant> = None;
     loop {
-        expected.retain(|group| shared.discovery.misses_any(|gvk| *gvk.group == **group));
-        let soon = AGAIN.get(tries).filter(|_| !expected.is_empty());
+        let in_expected = |gvk: &Gvk| expected.contains(&*gvk.group);
+        let soon = AGAIN.get(tries).filter(|_| shared.discovery.misses_any(in_expected));
         let pause = soon.copied().or_else(|| {
             let misses_any = shared.discovery.misses_any(|_| true);
             misses_any.then_some(limits::UNSERVED_POLL)
@@ -133,6 +134,9 @@ async fn looking(shared: Arc<Shared>) {
             expected.extend(groups.came.union(&groups.changed).cloned());
         } else if soon.is_some() {
             tries += 1;
+            if tries == AGAIN.len() {
+                expected.clear();
+            }
         }
         let result = shared
             .recheck(|gvk, served| {

@@ -91,6 +91,17 @@ async fn a_kind_is_still_looked_for_soon_after_another_group_has_got_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kind_that_is_first_asked_for_after_its_definition_came_is_looked_for_soon_too() {
+    let world = World::new();
+    assert!(!world.cluster.resolve(&gvk("Other.example.org")).await.expect("an answer").is_yes());
+    world.user("POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    world.serve_belatedly(2);
+    assert!(!world.cluster.resolve(&gvk("Thing.example.com")).await.expect("an answer").is_yes());
+    assert!(served_within(&world, "Thing.example.com", Duration::from_secs(2)).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_is_resolved_once() {
     let world = World::new();
     for _ in 0..3 {
