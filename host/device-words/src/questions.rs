@@ -171,7 +171,8 @@ pub enum FileKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileSeen {
-    /// Rises with every change that was seen, over restarts too.
+    /// Rises with every change that was seen, over restarts too; two within one tick of the kernel's clock (up to 10 ms) may share
+    /// a number.
     pub seq: u64,
     /// Whether something is there.
     pub exists: bool,
