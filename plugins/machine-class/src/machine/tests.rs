@@ -152,25 +152,6 @@ fn what_stands_in_the_way_of_a_vm_is_said() {
         failed, invalid: nodeTemplate of the class lacks capacity.gpu, capacity.memory, instanceType, region, zone
     "#]],
     );
-    let no_data =
-        "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {other: dQ==}}";
-    check(
-        with_class(&new(), "").given(no_data),
-        expect![[r#"
-        apply-status Machine shoot/m1 force
-          - Create/Failed the Secrets of the class hold no userData
-        requeue after 5s
-    "#]],
-    );
-    let token = "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {userData: PDxCT09UU1RSQVBfVE9LRU4+Pg==}}";
-    check(
-        with_class(&new(), "").given(token),
-        expect![[r#"
-        apply-status Machine shoot/m1 force
-          - Create/Failed the userData of the class asks for <<BOOTSTRAP_TOKEN>>: bootstrap tokens are not made here, so give one in the userData
-        requeue after 600s
-    "#]],
-    );
     let no_secret =
         Check::of::<MachineClassPlugin>("machine").key("shoot/m1").given(&new().yaml()).given(&class(""));
     check(
@@ -189,6 +170,29 @@ fn what_stands_in_the_way_of_a_vm_is_said() {
         first apply-status Machine shoot/m1 force
           - Create/Failed spec.class.kind is "AWSMachineClass": only MachineClass can be made to a VM
         failed, invalid: spec.class.kind is "AWSMachineClass": only MachineClass can be made to a VM
+    "#]],
+    );
+}
+
+#[test]
+fn user_data_that_no_vm_can_be_made_with_is_said() {
+    let no_data =
+        "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {other: dQ==}}";
+    check(
+        with_class(&new(), "").given(no_data),
+        expect![[r#"
+        apply-status Machine shoot/m1 force
+          - Create/Failed the Secrets of the class hold no userData
+        requeue after 5s
+    "#]],
+    );
+    let token = "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {userData: PDxCT09UU1RSQVBfVE9LRU4+Pg==}}";
+    check(
+        with_class(&new(), "").given(token),
+        expect![[r#"
+        apply-status Machine shoot/m1 force
+          - Create/Failed the userData of the class asks for <<BOOTSTRAP_TOKEN>>: bootstrap tokens are not made here, so give one in the userData
+        requeue after 600s
     "#]],
     );
 }
