@@ -12,6 +12,7 @@ mod ledger;
 mod orphans;
 mod provider;
 pub mod simulated;
+mod tokens;
 pub mod vsphere;
 
 pub use driver::{Driver, DriverError, DriverFuture, Progress, Teller, UnderWay, Vm};

@@ -32,6 +32,10 @@ pub struct Config {
     /// How often the VMs of a class are looked through for some without a machine, and how long one has to be without
     /// before it is deleted; 15 m. `0` looks for none.
     pub orphans: GoDuration,
+    /// Groups that machines belong to while they join with a bootstrap token, besides `system:bootstrappers`; each begins
+    /// with `system:bootstrappers:`.
+    #[schemars(inner(regex(pattern = r"^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$")))]
+    pub bootstrap_groups: Vec<String>,
 }
 
 /// When a class wakes its machines.
@@ -59,6 +63,7 @@ impl Default for Config {
             machines: true,
             nodes: true,
             orphans: GoDuration::seconds(15 * 60),
+            bootstrap_groups: Vec::new(),
         }
     }
 }

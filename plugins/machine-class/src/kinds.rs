@@ -301,6 +301,10 @@ pub struct MachineSpec {
     pub health_timeout: Option<GoDuration>,
     /// How long its Pods are waited for; 2 h.
     pub drain_timeout: Option<GoDuration>,
+    /// How long an update in place may take; 20 m.
+    pub in_place_update_timeout: Option<GoDuration>,
+    /// How long it is kept where somebody wants it to be; 96 h.
+    pub machine_preserve_timeout: Option<GoDuration>,
     /// Whether it may be unhealthy for ever.
     pub disable_health_timeout: Option<bool>,
     /// The conditions that make it unhealthy unless they are False, comma separated.
@@ -358,7 +362,8 @@ pub struct MachineStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct CurrentStatus {
-    /// `Pending`, `Available`, `Running`, `Terminating`, `Unknown`, `Failed` or `CrashLoopBackOff`.
+    /// `Pending`, `Available`, `Running`, `Terminating`, `Unknown`, `Failed`, `CrashLoopBackOff`, `InPlaceUpdating`,
+    /// `InPlaceUpdateSuccessful` or `InPlaceUpdateFailed`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub phase: String,
     /// Whether the creation clock runs.
@@ -367,6 +372,9 @@ pub struct CurrentStatus {
     /// When the phase last changed, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
+    /// Until when it is kept, RFC 3339; none where it is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve_expiry_time: Option<String>,
 }
 
 /// What was last done for a machine.
@@ -385,7 +393,7 @@ pub struct LastOperation {
     /// `Processing`, `Failed` or `Successful`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state: String,
-    /// `Create`, `HealthCheck` or `Delete`.
+    /// `Create`, `InPlaceUpdate`, `DrainNode`, `HealthCheck` or `Delete`.
     #[serde(rename = "type", skip_serializing_if = "String::is_empty")]
     pub type_: String,
 }
@@ -406,6 +414,18 @@ view!(
     "/metadata/finalizers", "/metadata/deletionTimestamp", "/spec/taints", "/spec/unschedulable",
     "/status/conditions", "/status/capacity"
 );
+
+impl Node {
+    /// Its place.
+    pub fn reference(&self) -> ObjectRef {
+        reference::<Self>(self.name())
+    }
+
+    /// Its condition of a type.
+    pub fn condition(&self, type_: &str) -> Option<&NodeCondition> {
+        self.status.conditions.iter().find(|condition| condition.type_ == type_)
+    }
+}
 
 /// What a Node is set to.
 #[derive(Clone, Debug, Default, Deserialize)]

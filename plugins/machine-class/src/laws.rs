@@ -75,6 +75,7 @@ proptest! {
             happen(&mut world, event);
             prop_assert_eq!(world.broken.clone(), Vec::<String>::new());
             prop_assert_eq!(world.orphans(), Vec::<String>::new(), "a VM outlives its machine");
+            prop_assert_eq!(world.idle_tokens(), Vec::<String>::new(), "a token outlives its purpose");
         }
 
         // M11: what lost its class says so once its pass has run.

@@ -11,13 +11,18 @@ pub mod creation;
 pub mod deletion;
 pub mod drain;
 pub mod driver;
+mod emptying;
 pub mod gate;
 pub mod health;
 pub mod live;
 pub mod node;
+mod owned;
+pub mod preservation;
 pub mod status;
 #[cfg(test)]
 mod tests;
+pub mod token;
+pub mod update;
 pub mod user_data;
 
 /// What of a Machine runs its pass. Its status does not: nobody but this controller writes it, and its own writes are no

@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::kinds::{
     ClassHead, Machine, MachineClass, MachineDeployment, MachineSet, Node, Secret, SecretHead,
 };
+use crate::machine::token::TokenSecret;
 use crate::{class, crd, machine, names, orphans};
 
 /// A safety net, not the way anything gets done: a pass whose input is as it was is not run at all.
@@ -31,18 +32,20 @@ pub(crate) fn describe() -> Manifest {
         .provider(
             names::PROVIDER,
             &["status", "operations", "list"],
-            &["create", "initialize", "delete", "collect"],
+            &["create", "initialize", "delete", "collect", "token"],
         )
         .controller(controller::<ClassHead>(names::MACHINE_CLASS).view(class::VIEW).resync(RESYNC))
         .controller(controller::<SecretHead>(names::SECRET).resync(RESYNC))
         .controller(controller::<Machine>(names::MACHINE).view(machine::VIEW).resync(RESYNC))
         .controller(controller::<MachineClass>(names::ORPHANS).view(orphans::VIEW).resync(RESYNC))
         .permit(permit::<MachineClass>().read().finalize().publish())
-        .permit(permit::<Machine>().read().apply().apply_status().delete().finalize().publish())
+        .permit(permit::<Machine>().read().apply().apply_status().patch().delete().finalize().publish())
         .permit(permit::<MachineSet>().list())
         .permit(permit::<MachineDeployment>().list())
         // No names: which Secrets the machines' passes may read is for the operator's grant to say, by names or namespaces.
         .permit(permit::<Secret>().get().finalize().publish())
+        // Where user data asks for tokens to join with.
+        .permit(permit::<TokenSecret>().get().create().delete().names(&["bootstrap-token-*"]))
         .permit(permit::<Node>().read().apply().apply_status().patch().finalize().delete())
         .permit(permit::<Pod>().list().delete())
         .permit(permit::<PodDisruptionBudget>().list())

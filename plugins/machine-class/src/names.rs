@@ -34,10 +34,32 @@ pub const LAST_APPLIED: &str = "node.machine.sapcloud.io/last-applied-anno-label
 /// A taint that keeps a Pending machine from being Running.
 pub const CRITICAL_TAINT: &str = "node.gardener.cloud/critical-components-not-ready";
 
+/// On a Machine or its Node: whether the machine is kept though it failed, and from when on: `now`, `when-failed`,
+/// `auto-preserved` or `false`.
+pub const PRESERVE: &str = "node.machine.sapcloud.io/preserve";
+/// A taint (NoSchedule) on the Node of a failed machine that is kept.
+pub const PRESERVED_TAINT: &str = "node.machine.sapcloud.io/preserved";
+/// On a Node: the cluster autoscaler does not take it away.
+pub const NO_SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+
+/// Label on a Node: it is among those that are to be updated in place.
+pub const UPDATE_CANDIDATE: &str = "node.machine.sapcloud.io/candidate-for-update";
+/// Label on a Node: it is its turn to be updated.
+pub const UPDATE_SELECTED: &str = "node.machine.sapcloud.io/selected-for-update";
+/// Label on a Node: what came of the update, `successful` or `failed`.
+pub const UPDATE_RESULT: &str = "node.machine.sapcloud.io/update-result";
+/// Annotation on a Node: why the update failed.
+pub const UPDATE_FAILED_REASON: &str = "node.machine.sapcloud.io/update-failed-reason";
+
 /// On a Machine: equal to `spec.providerID` it releases a machine without its class, and leaves the VM to its fate.
 pub const ABANDON_VM: &str = "evenkeel.dev/abandon-vm";
 /// On a Machine: how often its VM was to be initialised. It keeps two tries apart.
 pub const INITIALIZE_ATTEMPT: &str = "evenkeel.dev/initialize-attempt";
+
+/// On a Machine: the id of the bootstrap token that its VM joins with, as long as there is one.
+pub const BOOTSTRAP_TOKEN: &str = "evenkeel.dev/bootstrap-token";
+/// On the Secret of a bootstrap token: the UID of the machine that it is for.
+pub const TOKEN_OF: &str = "evenkeel.dev/machine-uid";
 
 /// The controller of classes.
 pub const MACHINE_CLASS: &str = "machine-class";
@@ -64,6 +86,8 @@ pub const CLASS_MISSING: &str = "ClassMissing";
 pub const SECRET_MISSING: &str = "SecretMissing";
 /// Event: a machine was released without its VM being deleted.
 pub const VM_ABANDONED: &str = "VMAbandoned";
+/// Event: what the annotation `preserve` says is none of its values.
+pub const PRESERVE_UNKNOWN: &str = "PreserveUnknown";
 /// Event: a VM of a class has no machine.
 pub const ORPHAN_FOUND: &str = "OrphanFound";
 /// Event: it was deleted.

@@ -296,6 +296,7 @@ mod tests {
             (r#"{"spec":{"sshPassword":"x"}}"#, r#"{"spec":{"sshPassword":"(struck out)"}}"#),
             (r#"{"users":[{"PASSWD":"x"}]}"#, r#"{"users":[{"PASSWD":"(struck out)"}]}"#),
             (r#"{"apiKey":"x"}"#, r#"{"apiKey":"(struck out)"}"#),
+            (r#"{"token":"x"}"#, r#"{"token":"(struck out)"}"#),
             (r#"{"password":""}"#, r#"{"password":""}"#),
             (r#"{"guestSSHPasswordAuth": "true"}"#, r#"{"guestSSHPasswordAuth": "true"}"#),
             (r#"{"automountServiceAccountToken": true}"#, r#"{"automountServiceAccountToken": true}"#),

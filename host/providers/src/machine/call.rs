@@ -111,7 +111,7 @@ impl Collect {
     }
 }
 
-/// What `operations` is told.
+/// What `operations` and `token` are told.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Whose {

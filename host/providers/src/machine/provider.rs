@@ -13,11 +13,13 @@ use super::call::{self, Call, Collect, ListCall, Whose};
 use super::driver::{Driver, DriverError, Progress};
 use super::ledger::Ledger;
 use super::orphans::Orphans;
+use super::tokens::Tokens;
 use crate::changes::Changes;
 use crate::provider::{Caller, Provider, ProviderFuture};
 
 /// The questions, then the operations.
-const CALLS: &[&str] = &["status", "list", "operations", "create", "initialize", "delete", "collect"];
+const CALLS: &[&str] =
+    &["status", "list", "operations", "create", "initialize", "delete", "collect", "token"];
 
 /// How old a list of VMs may be: every machine that comes or goes has it asked for.
 const LIST_AGE_MAX: Duration = Duration::from_secs(60);
@@ -27,6 +29,7 @@ pub struct MachineProvider<D> {
     driver: D,
     ledger: Ledger,
     orphans: Orphans,
+    tokens: Tokens,
     told: Arc<Told>,
     /// What was listed a moment ago, by the arguments.
     lists: Mutex<BTreeMap<Json, Listed>>,
@@ -69,7 +72,20 @@ impl<D: Driver> MachineProvider<D> {
         let told = Arc::new(Told::default());
         let teller = Arc::clone(&told);
         driver.tells(Arc::new(move |uid| teller.tell(uid)));
-        Self { driver, ledger: Ledger::default(), orphans: Orphans::default(), told, lists: Mutex::default() }
+        Self {
+            driver,
+            ledger: Ledger::default(),
+            orphans: Orphans::default(),
+            tokens: Tokens::random(),
+            told,
+            lists: Mutex::default(),
+        }
+    }
+
+    /// With tokens that are the same in each run: where nobody joins with them.
+    pub(super) fn with_counted_tokens(mut self) -> Self {
+        self.tokens = Tokens::counted();
+        self
     }
 
     /// With another shortest time than a minute between the first sight of an orphan and its end, for tests in real time.
@@ -142,6 +158,11 @@ impl<D: Driver> MachineProvider<D> {
         let answer = match &*operation.operation {
             name @ ("create" | "initialize" | "delete") => self.operate(name, operation).await?,
             "collect" => self.collect(caller, &call::read("collect", &operation.arguments)?).await,
+            // Not remembered under its key: the plugin keeps it in a Secret, and another one does no harm.
+            "token" => {
+                let _: Whose = call::read("token", &operation.arguments)?;
+                json!({"token": self.tokens.draw()?})
+            }
             other => return Err(unknown("operation", other)),
         };
         Ok(Some(answer.to_string().into()))

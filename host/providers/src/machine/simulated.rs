@@ -38,7 +38,7 @@ struct State {
 }
 
 /// A VM of the cloud.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Instance {
     /// `namespace/name` of its machine.
     machine: String,
@@ -46,6 +46,8 @@ struct Instance {
     provider_id: String,
     node_name: String,
     initialized: bool,
+    /// What it was told at its first boot; "" for one that was there before, and where that is no text.
+    user_data: String,
     /// The mark of the class that it was made of; none for one that was there before.
     class: Option<String>,
     /// What it is in the midst of, and until when.
@@ -74,6 +76,12 @@ impl Cloud {
     }
 }
 
+/// What a VM is told at its first boot.
+fn user_data(call: &Call) -> String {
+    let data = call.sensitive.secret_data.get("userData").and_then(|text| STANDARD.decode(text).ok());
+    data.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
 /// `namespace/name` of a call's machine.
 fn place(call: &Call) -> String {
     format!("{}/{}", call.machine.namespace, call.machine.name)
@@ -89,7 +97,17 @@ impl State {
             let name = machine.rsplit('/').next().unwrap_or_default().to_owned();
             let node_name = node_name.unwrap_or(name);
             let initialized = true;
-            self.vms.push(Instance { machine, uid, provider_id, node_name, initialized, class, busy: None });
+            let (user_data, busy) = (String::new(), None);
+            self.vms.push(Instance {
+                machine,
+                uid,
+                provider_id,
+                node_name,
+                initialized,
+                user_data,
+                class,
+                busy,
+            });
         }
     }
 
@@ -142,6 +160,7 @@ impl State {
             provider_id: format!("sim:///{id}"),
             node_name,
             initialized: !self.config.initialize.is_needed(),
+            user_data: user_data(call),
             class: Some(mark(&call.class).to_owned()),
             busy: self.busy(Busy::Coming),
         };

@@ -12,6 +12,8 @@ use crate::{MachineClassPlugin, names};
 /// The machines that may be.
 pub const MACHINES: [&str; 3] = ["m1", "m2", "m3"];
 const NAMESPACE: &str = "shoot";
+/// User data that asks for a token: `join <<BOOTSTRAP_TOKEN>>`.
+const JOIN_WITH_TOKEN: &str = "am9pbiA8PEJPT1RTVFJBUF9UT0tFTj4+";
 /// Passes of everything in which it has to come to rest.
 const ROUNDS_MAX: usize = 40;
 /// Rounds of a pass, as the host has it.
@@ -51,6 +53,26 @@ impl World {
         let known: BTreeSet<&str> =
             self.objects.values().map(|object| text(object, "/metadata/uid")).collect();
         self.vms.iter().filter(|uid| !known.contains(uid.as_str())).cloned().collect()
+    }
+
+    /// Tokens with which nobody is to join: their machines are gone, or have joined, and say so.
+    pub fn idle_tokens(&self) -> Vec<String> {
+        let waits = |uid: &str| {
+            self.objects.values().any(|object| {
+                object["kind"] == "Machine"
+                    && text(object, "/metadata/uid") == uid
+                    && text(object, "/status/currentStatus/phase") != "Running"
+            })
+        };
+        let of = |object: &&Value| object["metadata"]["annotations"][names::TOKEN_OF].is_string();
+        self.objects
+            .iter()
+            .filter(|(_, object)| of(object))
+            .filter(|(_, object)| {
+                !waits(object["metadata"]["annotations"][names::TOKEN_OF].as_str().unwrap_or_default())
+            })
+            .map(|((_, name), _)| name.clone())
+            .collect()
     }
 
     /// Machines with a VM and without a class that do not say so.
@@ -94,7 +116,7 @@ impl World {
     pub fn create_secret(&mut self) {
         self.create(json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": NAMESPACE, "name": "s1"},
-            "data": {"userData": "dQ=="},
+            "data": {"userData": JOIN_WITH_TOKEN},
         }));
     }
 
@@ -282,7 +304,11 @@ impl World {
                     // All of it is this controller's: what it leaves out is taken away.
                     object["status"] = wanted["status"].clone();
                 } else {
+                    let there = object.pointer("/status/conditions").cloned();
                     merge(object, &wanted);
+                    if let (Some(there), Some(applied)) = (there, wanted.pointer("/status/conditions")) {
+                        object["status"]["conditions"] = by_type(&there, applied);
+                    }
                 }
             }
             Action::Patch(patch) => {
@@ -295,7 +321,16 @@ impl World {
                     serde_json::from_str(&operation.arguments).expect("arguments are JSON");
                 return Ok(Some(self.operate(&operation.operation, &arguments)));
             }
-            Action::Create(_) | Action::Publish(_) | Action::Enqueue(_) => {}
+            Action::Create(apply) => {
+                let mut object: Value = serde_json::from_str(&apply.object).expect("an object is JSON");
+                if self.find(text(&object, "/kind"), text(&object, "/metadata/name")).is_ok() {
+                    return Err(failure(FailureKind::Conflict));
+                }
+                self.uids += 1;
+                object["metadata"]["uid"] = format!("U{}", self.uids).into();
+                self.create(object);
+            }
+            Action::Publish(_) | Action::Enqueue(_) => {}
         }
         Ok(None)
     }
@@ -314,6 +349,7 @@ impl World {
                 self.vms.remove(&uid);
                 return json!({"result": "done"}).to_string();
             }
+            "token" => return json!({"token": "0123456789abcdef"}).to_string(),
             _ => {}
         }
         self.cloud(&uid)
@@ -366,6 +402,16 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
 fn finalizers(object: &Value) -> Vec<String> {
     let list = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// The conditions of a status after some of them were applied.
+fn by_type(there: &Value, applied: &Value) -> Value {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let applied = list(applied);
+    let mut all = list(there);
+    all.retain(|condition| !applied.iter().any(|new| new["type"] == condition["type"]));
+    all.extend(applied);
+    all.into()
 }
 
 fn merge(object: &mut Value, patch: &Value) {

@@ -1,16 +1,20 @@
 //! From a Machine without a VM to one that waits for its Node.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
-use evenkeel_sdk::{Conclusion, Meta, Pass, Stop, act};
+use evenkeel_sdk::{Conclusion, Meta, Pass, Stop};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Node as CoreNode;
-use serde_json::json;
 
 use super::content::Content;
 use super::driver::{Call, Class, DriverError, Outcome, UnderWay, Vm};
 use super::gate::{self, Refusal};
+use super::owned::Owned;
+use super::preservation::{self, Keeping};
 use super::status::{Draft, Operation, State};
+use super::token::{self, Standing};
+use super::user_data;
 use crate::config::Config;
 use crate::duration::GoDuration;
 use crate::kinds::{Machine, Named};
@@ -30,15 +34,15 @@ pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conc
         Ok(content) => content,
         Err(refusal) => return refuse(pass, machine, config, &refusal, now),
     };
-    let making = Making { pass, machine, config, now, call: Call::of(machine, content) };
+    let making = Making { pass, machine, config, now, content, call: Call::of(machine, content) };
     match making.call.status(pass)? {
-        Outcome::Done(vm) => making.adopt(vm, false),
+        Outcome::Done(vm) => making.adopt(vm, None),
         Outcome::UnderWay(it) => Ok(making.waits(&it)),
         Outcome::Failed(error) if matches!(error.class(), Class::NotFound | Class::Unimplemented) => {
             if machine.spec.provider_id.is_empty() {
                 making.make()
             } else {
-                making.adopt(known(machine), false)
+                making.adopt(known(machine), None)
             }
         }
         Outcome::Failed(error) => Ok(making.failed(&error)),
@@ -83,12 +87,17 @@ struct Making<'a> {
     machine: &'a Machine,
     config: &'a Config,
     now: Timestamp,
+    content: &'a Content,
     call: Call<'a>,
 }
 
-impl Making<'_> {
+impl<'a> Making<'a> {
     fn make(&self) -> Result<Conclusion, Stop> {
-        let vm = match self.call.create(self.pass)? {
+        let telling = match self.telling()? {
+            ControlFlow::Continue(call) => call,
+            ControlFlow::Break(end) => return Ok(end),
+        };
+        let vm = match telling.create(self.pass)? {
             Outcome::Done(vm) => vm,
             Outcome::UnderWay(it) => return Ok(self.waits(&it)),
             Outcome::Failed(error) => return Ok(self.failed(&error)),
@@ -100,7 +109,33 @@ impl Making<'_> {
                 return self.give_up_stale(&vm.node_name);
             }
         }
-        self.adopt(vm, true)
+        self.adopt(vm, Some(&telling))
+    }
+
+    /// The call with all that a VM is told when it is made, a token to join with where its user data asks for one; or what
+    /// comes first.
+    fn telling(&self) -> Result<ControlFlow<Conclusion, Call<'a>>, Stop> {
+        if !user_data::wants_token(&self.content.secret_data) {
+            return Ok(ControlFlow::Continue(Call::of(self.machine, self.content)));
+        }
+        Ok(match token::ensure(self.pass, self.machine, self.config, self.now)? {
+            Standing::Ready(token) => {
+                ControlFlow::Continue(Call::joining_with(self.machine, self.content, &token))
+            }
+            // The change runs the next pass, here and below.
+            Standing::ToBeNoted(id) => {
+                ControlFlow::Break(Conclusion::from(Owned::of(self.machine).token(&id).into_action()))
+            }
+            Standing::ToBeMade(actions) => {
+                let mut end = Conclusion::new();
+                end.extend(actions);
+                ControlFlow::Break(end.requeue_after(self.config.short_retry.0))
+            }
+            Standing::Taken(name) => {
+                let refusal = Refusal::TokenTaken(name);
+                ControlFlow::Break(refuse(self.pass, self.machine, self.config, &refusal, self.now)?)
+            }
+        })
     }
 
     fn give_up_stale(&self, node: &str) -> Result<Conclusion, Stop> {
@@ -110,31 +145,31 @@ impl Making<'_> {
             return Ok(self.failed(&error));
         }
         let mut draft = Draft::over(self.machine, self.now);
-        draft.phase("Failed", false);
+        self.give_up(&mut draft);
         let message = format!("VM uses an old node object: Node {node} was there before the VM");
         draft.operation(Operation::Create, State::Failed, "", &message);
         Ok(Conclusion::from(draft.into_action()).requeue_after(self.config.long_retry.0))
     }
 
-    /// Takes the VM for the machine's own, and has it initialised where that is due.
-    fn adopt(&self, vm: Vm, made: bool) -> Result<Conclusion, Stop> {
+    /// Takes the VM for the machine's own, and has it initialised where that is due; `made` is the call that made it just
+    /// now, if one did.
+    fn adopt(&self, vm: Vm, made: Option<&Call<'_>>) -> Result<Conclusion, Stop> {
         if vm.provider_id.is_empty() || (vm.node_name.is_empty() && self.config.nodes) {
             let mut draft = Draft::over(self.machine, self.now);
             let message = "the VM has no name yet: it is asked about again";
             draft.operation(Operation::Create, State::Processing, "", message);
             return Ok(Conclusion::from(draft.into_action()).requeue_after(NAMELESS_RETRY));
         }
-        let attempt = self.attempt();
-        if made || vm.uninitialized {
-            match self.call.initialize(self.pass, attempt)? {
-                Outcome::Done(_) => {}
-                Outcome::UnderWay(it) => return Ok(self.waits(&it).with(self.owned(&vm, attempt))),
-                Outcome::Failed(error) if error.class() == Class::Unimplemented => {}
-                Outcome::Failed(error) => {
-                    let end = self.failed(&error).requeue_after(self.config.short_retry.0);
-                    return Ok(end.with(self.owned(&vm, attempt.saturating_add(1))));
-                }
-            }
+        let initialized = match made {
+            Some(call) => self.initialize(&vm, call)?,
+            None if vm.uninitialized => match self.telling()? {
+                ControlFlow::Continue(call) => self.initialize(&vm, &call)?,
+                ControlFlow::Break(first) => ControlFlow::Break(first),
+            },
+            None => ControlFlow::Continue(()),
+        };
+        if let ControlFlow::Break(end) = initialized {
+            return Ok(end);
         }
         let mut draft = Draft::over(self.machine, self.now);
         draft.last_known_state(vm.last_known_state.clone());
@@ -150,9 +185,23 @@ impl Making<'_> {
         }
         // What binds the machine to its VM first: should the rest be lost, it is found again.
         Ok(Conclusion::new()
-            .with(self.owned(&vm, attempt))
+            .with(self.owned(&vm).into_action())
             .with(draft.into_action())
             .requeue_after(self.config.short_retry.0))
+    }
+
+    /// Has the VM initialised; what there is to conclude where that has not come to its end.
+    fn initialize(&self, vm: &Vm, call: &Call<'_>) -> Result<ControlFlow<Conclusion>, Stop> {
+        let attempt = Owned::of(self.machine).attempt();
+        Ok(match call.initialize(self.pass, attempt)? {
+            Outcome::Done(_) => ControlFlow::Continue(()),
+            Outcome::UnderWay(it) => ControlFlow::Break(self.waits(&it).with(self.owned(vm).into_action())),
+            Outcome::Failed(error) if error.class() == Class::Unimplemented => ControlFlow::Continue(()),
+            Outcome::Failed(error) => {
+                let end = self.failed(&error).requeue_after(self.config.short_retry.0);
+                ControlFlow::Break(end.with(self.owned(vm).next_attempt().into_action()))
+            }
+        })
     }
 
     /// The cloud is at it, and nobody waits here: its end runs the next pass. What takes longer than a machine may take to
@@ -178,61 +227,48 @@ impl Making<'_> {
         Conclusion::from(draft.into_action()).requeue_after(again.min(left))
     }
 
-    fn attempt(&self) -> u32 {
-        self.machine.annotation(names::INITIALIZE_ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or(0)
+    /// The fields of the Machine itself that are this controller's.
+    fn owned<'v>(&'v self, vm: &'v Vm) -> Owned<'v> {
+        Owned::of(self.machine).vm(&vm.provider_id, &vm.node_name)
     }
 
-    /// The fields of the Machine itself that are this controller's.
-    fn owned(&self, vm: &Vm, attempt: u32) -> act::Applying {
-        owned(self.machine, &vm.provider_id, &vm.node_name, attempt)
+    /// The machine has failed. Where somebody wants to look at it that is said in one, or its set would be faster.
+    fn give_up(&self, draft: &mut Draft<'_>) {
+        draft.phase("Failed", false);
+        let verdict = preservation::of_machine(self.machine, None, draft.current_phase(), self.now);
+        if let Keeping::Until { time, .. } = verdict.keeping {
+            draft.kept_until(Some(time));
+        }
     }
 
     fn failed(&self, error: &DriverError) -> Conclusion {
         let (short, long) = (self.config.short_retry.0, self.config.long_retry.0);
         let mut draft = Draft::over(self.machine, self.now);
         let left = time_left(self.machine, self.now);
-        draft.phase(if left.is_zero() { "Failed" } else { "CrashLoopBackOff" }, false);
+        if left.is_zero() {
+            self.give_up(&mut draft);
+        } else {
+            draft.phase("CrashLoopBackOff", false);
+        }
         draft.operation(Operation::Create, State::Failed, &error.code, &error.description());
         match (&error.last_known_state, error.keeps_state()) {
             (Some(state), _) => draft.last_known_state(state.clone()),
             (None, true) => {}
             (None, false) => draft.last_known_state(String::new()),
         }
-        // One that failed for good is not tried again: its set replaces it.
-        let wait = if left.is_zero() { long } else { error.again_after(short, long).min(left) };
+        // One that failed for good is not tried again, its set replaces it; but its token has to go.
+        let has_token = self.machine.annotation(names::BOOTSTRAP_TOKEN).is_some();
+        let wait = if !left.is_zero() {
+            error.again_after(short, long).min(left)
+        } else if has_token {
+            short
+        } else {
+            long
+        };
         let mut end = Conclusion::from(draft.into_action()).requeue_after(wait);
         end.extend(orphans::search(self.machine, error));
         end
     }
-}
-
-/// The fields of the Machine itself that are this controller's: its link to VM and Node. They are applied in every pass that
-/// knows them, as what is left out would be taken away.
-pub(super) fn owned(machine: &Machine, provider_id: &str, node: &str, attempt: u32) -> act::Applying {
-    let mut annotations = json!({names::PRIORITY: priority(machine)});
-    if attempt > 0 {
-        annotations[names::INITIALIZE_ATTEMPT] = attempt.to_string().into();
-    }
-    let mut metadata = json!({
-        "namespace": machine.namespace(),
-        "name": machine.name(),
-        "annotations": annotations,
-    });
-    if !node.is_empty() {
-        metadata["labels"] = json!({names::NODE_LABEL: node});
-    }
-    act::apply(&json!({
-        "apiVersion": format!("{}/{}", names::GROUP, names::VERSION),
-        "kind": "Machine",
-        "metadata": metadata,
-        "spec": {"providerID": provider_id},
-    }))
-    .force()
-}
-
-/// The priority that somebody chose stays.
-fn priority(machine: &Machine) -> &str {
-    machine.annotation(names::PRIORITY).unwrap_or(names::PRIORITY_DEFAULT)
 }
 
 /// How much of the machine's creation timeout is left.

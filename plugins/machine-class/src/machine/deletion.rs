@@ -9,19 +9,14 @@ use evenkeel_sdk::{Action, Conclusion, Pass, Stop, act};
 use jiff::Timestamp;
 
 use super::content::Content;
-use super::creation::until;
-use super::drain::{self, Attachment, Budget, Pod};
+use super::drain::Attachment;
 use super::driver::{self, Call, Class, DriverError, Outcome, UnderWay};
 use super::status::{Draft, Operation, State};
-use super::{health, node};
+use super::{emptying, health, node, token};
 use crate::config::Config;
-use crate::duration::GoDuration;
 use crate::kinds::{Machine, Named, Node};
-use crate::words::listed;
 use crate::{names, orphans};
 
-/// How long Pods are waited for unless the machine says otherwise.
-const DRAIN_TIMEOUT: GoDuration = GoDuration::seconds(2 * 3600);
 /// Upstream's retry while the VM's state cannot be had.
 const STATUS_RETRY: Duration = Duration::from_secs(180);
 
@@ -35,6 +30,10 @@ pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conc
     if !machine.bears(names::FINALIZER) {
         // Others hold it.
         return Ok(Conclusion::new());
+    }
+    // Whatever holds the machine up, nobody joins in its name any more.
+    if let Some(retired) = token::retire(pass, machine)? {
+        return Ok(Conclusion::from(retired).requeue_after(config.short_retry.0));
     }
     let now = pass.clock();
     let content = Content::read(pass, machine)?;
@@ -139,10 +138,17 @@ impl Going<'_> {
             },
         };
         let node = self.node(&node_name)?;
-        if let Some(node) = &node
-            && let Some(wait) = self.empty(node)?
-        {
-            return Ok(wait);
+        if let Some(node) = &node {
+            let is_well = health::is_well(node, self.machine);
+            if let Some(farewell) = node::part_with(&content.class, node, is_well, self.now) {
+                // Before its Pods are looked at, that none comes after.
+                let mut end = Conclusion::from(self.step(DRAIN));
+                end.extend(farewell);
+                return Ok(end.requeue_after(self.config.short_retry.0));
+            }
+            if let Some(wait) = self.empty(node)? {
+                return Ok(wait);
+            }
         }
         match call.delete(self.pass)? {
             Outcome::Done(_) => {}
@@ -181,24 +187,11 @@ impl Going<'_> {
 
     /// Empties the Node; none once it is, otherwise what is to be done meanwhile.
     fn empty(&self, node: &Node) -> Result<Option<Conclusion>, Stop> {
-        let pods = self.pass.list::<Pod>().field("/spec/nodeName", node.name()).ask();
-        let budgets = self.pass.list::<Budget>().ask();
-        let force = self.is_forced(node);
-        let plan = drain::plan(&pods.read()?, &budgets.read()?, force);
-        let cordon = || {
-            act::apply(&serde_json::json!({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": node.name()},
-                "spec": {"unschedulable": true},
-            }))
-            .force()
-        };
+        let since = self.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+        let force = emptying::is_forced(self.machine, node, since, self.now);
         let again = self.config.short_retry.0;
-        if !plan.is_done() {
-            let mut waits = plan.kept.clone();
-            waits.extend(plan.leaving.iter().cloned());
-            let waits =
-                if waits.is_empty() { String::new() } else { format!(": {} still there", listed(&waits)) };
-            let mut end = Conclusion::new().with(cordon()).with(self.step(&format!("{DRAIN}{waits}")));
+        if let Some(plan) = emptying::plan(self.pass, node, force)? {
+            let mut end = Conclusion::from(self.step(&format!("{DRAIN}{}", plan.waits_for())));
             end.extend(plan.evict);
             return Ok(Some(end.requeue_after(again)));
         }
@@ -206,22 +199,12 @@ impl Going<'_> {
             // Nobody detaches them in an orderly way any more.
             let attached = self.pass.list::<Attachment>().field("/spec/nodeName", node.name()).read()?;
             if !attached.is_empty() {
-                let mut end = Conclusion::new().with(cordon()).with(self.step(DETACH));
+                let mut end = Conclusion::from(self.step(DETACH));
                 end.extend(attached.iter().filter_map(Attachment::deletion));
                 return Ok(Some(end.requeue_after(again)));
             }
         }
         Ok(None)
-    }
-
-    /// Whether the Pods' budgets count no longer.
-    fn is_forced(&self, node: &Node) -> bool {
-        let label = self.machine.label(names::FORCE_LABEL);
-        let asked = label.is_some_and(|value| matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"));
-        let timeout = self.machine.spec.drain_timeout.unwrap_or(DRAIN_TIMEOUT).0;
-        let since = self.machine.metadata.deletion_timestamp.as_ref().map(|time| time.0);
-        let late = since.is_some_and(|since| until(since, timeout, self.now).is_zero());
-        asked || late || health::is_beyond_hope(&node.status.conditions, self.now)
     }
 
     /// The last step: the VM is gone.
@@ -242,6 +225,7 @@ impl Going<'_> {
     fn draft(&self) -> Draft<'_> {
         let mut draft = Draft::over(self.machine, self.now);
         draft.phase("Terminating", false);
+        draft.kept_until(None);
         draft
     }
 

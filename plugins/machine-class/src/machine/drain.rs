@@ -12,6 +12,8 @@ use k8s_openapi::api::storage::v1::VolumeAttachment as CoreAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
 
+use crate::words::listed;
+
 /// A Pod, as far as its eviction depends on it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -95,6 +97,12 @@ impl Plan {
     /// Whether nothing is left that had to go.
     pub fn is_done(&self) -> bool {
         self.evict.is_empty() && self.leaving.is_empty() && self.kept.is_empty()
+    }
+
+    /// Who is waited for, to follow a sentence; "" for nobody.
+    pub fn waits_for(&self) -> String {
+        let waits: Vec<String> = self.kept.iter().chain(&self.leaving).cloned().collect();
+        if waits.is_empty() { String::new() } else { format!(": {} still there", listed(&waits)) }
     }
 }
 

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::content::Content;
+use super::token::Token;
 use super::user_data;
 use crate::kinds::{Machine, MachineClass, Named};
 use crate::names;
@@ -80,9 +81,17 @@ impl<'a> Call<'a> {
                 node_name: machine.node(),
             },
             class: ClassArgument::of(content),
-            sensitive: Sensitive { secret_data: user_data::of_machine(&content.secret_data, machine.name()) },
+            sensitive: Sensitive {
+                secret_data: user_data::of_machine(&content.secret_data, machine.name(), None),
+            },
             last_known_state: &machine.status.last_known_state,
         }
+    }
+
+    /// The same with the token in the user data: for calls that make a VM, and no others.
+    pub fn joining_with(machine: &'a Machine, content: &'a Content, token: &Token) -> Self {
+        let secret_data = user_data::of_machine(&content.secret_data, machine.name(), Some(token));
+        Self { sensitive: Sensitive { secret_data }, ..Self::of(machine, content) }
     }
 
     /// Which VM there is.
@@ -234,6 +243,18 @@ pub fn known_operations(pass: &Pass, machine: &Machine) -> Result<Result<Vec<Str
     let arguments = serde_json::json!({"uid": machine.uid()});
     let answer = pass.external::<Known>(names::PROVIDER, "operations", &arguments).read()?;
     Ok(answer.map(|known| known.operations))
+}
+
+/// The secret half of a bootstrap token: another one each time, and nobody remembers it.
+pub fn draw_token(pass: &Pass, machine: &Machine) -> Result<String, Stop> {
+    /// Its name has it struck out of journals.
+    #[derive(Deserialize)]
+    struct Drawn {
+        token: String,
+    }
+    let arguments = serde_json::json!({"uid": machine.uid()});
+    let key = format!("token/{}", machine.uid());
+    Ok(perform::<Drawn>(pass, "token", &key, &arguments)?.token)
 }
 
 /// What came of a call.

@@ -18,6 +18,8 @@ use crate::names;
 pub enum Refusal {
     /// `spec.class.kind` is not ours.
     Kind(String),
+    /// `spec.class.apiGroup` is not ours.
+    Group(String),
     /// `spec.class.name` is empty.
     NoName,
     /// The class is not there.
@@ -32,8 +34,10 @@ pub enum Refusal {
     Template(String),
     /// The Secrets hold no user data.
     NoUserData,
-    /// The user data wants a token that nobody here makes.
+    /// The user data wants a token, and the Nodes are of another cluster.
     Token,
+    /// The Secret of that name, which the token would have, is somebody else's.
+    TokenTaken(String),
 }
 
 impl Refusal {
@@ -41,6 +45,9 @@ impl Refusal {
     pub fn message(&self) -> String {
         match self {
             Self::Kind(kind) => format!("spec.class.kind is {kind:?}: only MachineClass can be made to a VM"),
+            Self::Group(group) => {
+                format!("spec.class.apiGroup is {group:?}: classes are of {}", names::GROUP)
+            }
             Self::NoName => "spec.class.name is empty".to_owned(),
             Self::ClassMissing(name) => format!("MachineClass {name} does not exist"),
             Self::SecretMissing(names) => {
@@ -51,31 +58,39 @@ impl Refusal {
             Self::Template(missing) => format!("nodeTemplate of the class lacks {missing}"),
             Self::NoUserData => "the Secrets of the class hold no userData".to_owned(),
             Self::Token => format!(
-                "the userData of the class asks for {}: bootstrap tokens are not made here, so give one in the userData",
+                "the userData of the class asks for {}: none is made where Nodes are in another cluster, so give one in the userData",
                 user_data::BOOTSTRAP_TOKEN
             ),
+            Self::TokenTaken(name) => {
+                format!("Secret {name}, which is to be the machine's bootstrap token, is somebody else's")
+            }
         }
     }
 
     /// Whether it is the machine's input that is at fault, so that only a change of it helps.
     pub fn is_invalid(&self) -> bool {
         match self {
-            Self::Kind(_) | Self::NoName | Self::Template(_) => true,
+            Self::Kind(_) | Self::Group(_) | Self::NoName | Self::Template(_) => true,
             Self::ClassMissing(_)
             | Self::SecretMissing(_)
             | Self::Unprotected(_)
             | Self::ClassDeleting(_)
             | Self::NoUserData
-            | Self::Token => false,
+            | Self::Token
+            | Self::TokenTaken(_) => false,
         }
     }
 
     /// When to look again at the latest; none where only a change helps.
     pub fn again_after(&self, config: &Config) -> Option<Duration> {
         match self {
-            Self::Kind(_) | Self::NoName | Self::Template(_) | Self::ClassDeleting(_) => None,
+            Self::Kind(_) | Self::Group(_) | Self::NoName | Self::Template(_) | Self::ClassDeleting(_) => {
+                None
+            }
             // The appearance of what is missing runs the pass.
-            Self::ClassMissing(_) | Self::SecretMissing(_) | Self::Token => Some(config.long_retry.0),
+            Self::ClassMissing(_) | Self::SecretMissing(_) | Self::Token | Self::TokenTaken(_) => {
+                Some(config.long_retry.0)
+            }
             Self::Unprotected(_) | Self::NoUserData => Some(config.short_retry.0),
         }
     }
@@ -90,7 +105,13 @@ impl Refusal {
             Self::ClassDeleting(_) => warning(names::CLASS_BEING_DELETED),
             Self::ClassMissing(_) => warning(names::CLASS_MISSING),
             Self::SecretMissing(_) => warning(names::SECRET_MISSING),
-            Self::Kind(_) | Self::NoName | Self::Template(_) | Self::NoUserData | Self::Token => vec![],
+            Self::Kind(_)
+            | Self::Group(_)
+            | Self::NoName
+            | Self::Template(_)
+            | Self::NoUserData
+            | Self::Token
+            | Self::TokenTaken(_) => vec![],
         }
     }
 }
@@ -102,8 +123,11 @@ pub fn may_have_vm<'c>(
     config: &Config,
 ) -> Result<&'c Content, Refusal> {
     let class = &machine.spec.class;
-    if !class.is_ours() {
+    if class.kind != names::CLASS_KIND {
         return Err(Refusal::Kind(class.kind.clone()));
+    }
+    if !class.is_ours() {
+        return Err(Refusal::Group(class.api_group.clone()));
     }
     if class.name.is_empty() {
         return Err(Refusal::NoName);
@@ -127,7 +151,7 @@ pub fn may_have_vm<'c>(
     if !user_data::is_there(&content.secret_data) {
         return Err(Refusal::NoUserData);
     }
-    if user_data::wants_token(&content.secret_data) {
+    if !config.nodes && user_data::wants_token(&content.secret_data) {
         return Err(Refusal::Token);
     }
     Ok(content)

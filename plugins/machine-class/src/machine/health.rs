@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::NodeCondition;
 
+use super::update::Outcome;
+use crate::kinds::{Machine, Node};
+
 /// Conditions that make a machine unhealthy unless they are False, where it does not name its own.
-pub const CONDITIONS: &str = "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable";
+const CONDITIONS: &str = "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable";
 
 /// All that the phase depends on.
 #[derive(Clone, Debug)]
@@ -24,6 +27,10 @@ pub struct Seen<'a> {
     pub creation_left: Duration,
     /// How much of the health timeout is left; none where there is no such timeout.
     pub health_left: Option<Duration>,
+    /// What came of an update in place.
+    pub update: Option<Outcome>,
+    /// How much of the time for an update in place is left.
+    pub update_left: Duration,
 }
 
 /// What becomes of the phase.
@@ -43,6 +50,12 @@ pub enum Next {
     NeverJoined,
     /// The Node was not well for too long: the machine fails, if no other of its deployment is being replaced.
     TooLong,
+    /// The Node was updated in place.
+    Updated,
+    /// The update in place failed.
+    NotUpdated,
+    /// The update in place took too long.
+    UpdateTooLong,
 }
 
 /// What becomes of the phase.
@@ -53,19 +66,37 @@ pub fn next(seen: &Seen<'_>) -> Next {
         Some(conditions) => troubles(conditions, seen.bad_conditions),
     };
     match (seen.phase, troubles.is_empty()) {
+        // A Node that is being updated restarts what it likes, and one that failed to be may be in any state.
+        ("InPlaceUpdating" | "InPlaceUpdateFailed", _) => next_in_update(seen),
         ("Running", true) => Next::Stay,
         ("Running", false) if seen.node.is_none() && !seen.had_conditions => Next::Stay,
-        ("Running", false) => Next::Unwell(troubles.join(", ")),
+        ("Running" | "InPlaceUpdateSuccessful", false) => Next::Unwell(troubles.join(", ")),
         ("Pending", true) if !seen.components_missing => Next::Joined,
         ("Pending", _) if seen.creation_left.is_zero() => Next::NeverJoined,
         ("Pending", _) => Next::Wait(seen.creation_left),
         (_, true) => Next::Rejoined,
-        ("Unknown", false) => match seen.health_left {
-            None => Next::Stay,
-            Some(Duration::ZERO) => Next::TooLong,
-            Some(left) => Next::Wait(left),
-        },
+        ("Unknown", false) => waits_for_health(seen),
         (_, false) => Next::Stay,
+    }
+}
+
+fn waits_for_health(seen: &Seen<'_>) -> Next {
+    match seen.health_left {
+        None => Next::Stay,
+        Some(Duration::ZERO) => Next::TooLong,
+        Some(left) => Next::Wait(left),
+    }
+}
+
+/// What becomes of the phases of an update in place: what came of it counts alone, and the time.
+fn next_in_update(seen: &Seen<'_>) -> Next {
+    match (seen.update, seen.phase) {
+        (Some(Outcome::Successful), _) => Next::Updated,
+        (Some(Outcome::Failed), "InPlaceUpdating") => Next::NotUpdated,
+        (None, "InPlaceUpdating") if seen.update_left.is_zero() => Next::UpdateTooLong,
+        (None, "InPlaceUpdating") => Next::Wait(seen.update_left),
+        // Somebody may put it right, for as long as any other machine may be unhealthy.
+        (Some(Outcome::Failed) | None, _) => waits_for_health(seen),
     }
 }
 
@@ -80,6 +111,16 @@ fn troubles(conditions: &[NodeCondition], bad: &str) -> Vec<String> {
         })
         .map(|condition| format!("{}={}", condition.type_, condition.status))
         .collect()
+}
+
+/// Whether a Node has nothing that makes its machine unhealthy.
+pub(super) fn is_well(node: &Node, machine: &Machine) -> bool {
+    troubles(&node.status.conditions, bad_conditions(machine)).is_empty()
+}
+
+/// The conditions that make a machine unhealthy unless they are False, comma separated.
+pub(super) fn bad_conditions(machine: &Machine) -> &str {
+    machine.spec.node_conditions.as_deref().unwrap_or(CONDITIONS)
 }
 
 /// Whether a Node is so far gone that its Pods are not waited for.
@@ -127,6 +168,12 @@ mod tests {
             creation_left: Duration::from_secs(if flags.contains("late") { 0 } else { 60 }),
             health_left: (!flags.contains("no-timeout"))
                 .then(|| Duration::from_secs(if flags.contains("late") { 0 } else { 60 })),
+            update: match (flags.contains("update-successful"), flags.contains("update-failed")) {
+                (true, _) => Some(Outcome::Successful),
+                (false, true) => Some(Outcome::Failed),
+                (false, false) => None,
+            },
+            update_left: Duration::from_secs(if flags.contains("late") { 0 } else { 60 }),
         };
         expected.assert_eq(&format!("{:?}", next(&seen)));
     }
@@ -163,6 +210,37 @@ mod tests {
         check("Unknown Ready=False | late", expect!["TooLong"]);
         check("Unknown Ready=False | late no-timeout", expect!["Stay"]);
         check("Unknown gone | late", expect!["TooLong"]);
+    }
+
+    #[test]
+    fn a_failed_machine_of_which_the_node_recovers_runs_again() {
+        check("Failed Ready=True", expect!["Rejoined"]);
+        check("Failed Ready=False", expect!["Stay"]);
+        check("Failed gone", expect!["Stay"]);
+    }
+
+    #[test]
+    fn while_a_node_is_updated_in_place_its_health_does_not_count() {
+        check("InPlaceUpdating Ready=True", expect!["Wait(60s)"]);
+        check("InPlaceUpdating Ready=False", expect!["Wait(60s)"]);
+        check("InPlaceUpdating gone", expect!["Wait(60s)"]);
+        check("InPlaceUpdating Ready=True | late", expect!["UpdateTooLong"]);
+        check("InPlaceUpdating Ready=False | update-successful late", expect!["Updated"]);
+        check("InPlaceUpdating Ready=True | update-failed late", expect!["NotUpdated"]);
+    }
+
+    #[test]
+    fn an_update_that_failed_may_be_put_right_before_the_machine_fails() {
+        check("InPlaceUpdateFailed Ready=True | update-failed", expect!["Wait(60s)"]);
+        check("InPlaceUpdateFailed Ready=True | update-failed late", expect!["TooLong"]);
+        check("InPlaceUpdateFailed Ready=True | update-failed late no-timeout", expect!["Stay"]);
+        check("InPlaceUpdateFailed Ready=True | update-successful late", expect!["Updated"]);
+    }
+
+    #[test]
+    fn after_an_update_a_machine_runs_once_its_node_is_well() {
+        check("InPlaceUpdateSuccessful Ready=True", expect!["Rejoined"]);
+        check("InPlaceUpdateSuccessful Ready=False", expect![[r#"Unwell("Ready=False")"#]]);
     }
 
     #[test]

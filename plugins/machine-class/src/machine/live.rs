@@ -1,25 +1,26 @@
-//! A machine that has its VM: its Node's health in its status, its template on its Node.
+//! A machine that has its VM: its Node's health in its status, its template on its Node, and whatever is asked for of it
+//! besides: an update in place, or that it is kept though it failed.
 
 use std::time::Duration;
 
-use evenkeel_sdk::{Conclusion, Pass, Stop, act};
+use evenkeel_sdk::{Action, Conclusion, Pass, Stop, act};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::NodeCondition;
+use serde_json::json;
 
 use super::content::Content;
-use super::creation::{self, time_left, until};
-use super::health::{self, Next, Seen};
-use super::node;
+use super::node::{self, Wishes};
+use super::owned::Owned;
+use super::preservation::{self, By, Keeping};
 use super::status::{Draft, Operation, State};
+use super::update::{self, Stage};
+use super::{emptying, token};
 use crate::config::Config;
-use crate::duration::GoDuration;
 use crate::kinds::{Machine, Named, Node};
 use crate::names;
 
-/// How long a machine may be unhealthy unless it says otherwise.
-const HEALTH_TIMEOUT: GoDuration = GoDuration::seconds(10 * 60);
+mod judge;
 
-/// Look after the Node of a machine.
+/// Look after a machine and its Node.
 pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conclusion, Stop> {
     let now = pass.clock();
     let node = machine.node().filter(|_| config.nodes).map(|name| pass.get::<Node>(name).ask());
@@ -29,21 +30,23 @@ pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conc
         Some(question) => question.read()?.filter(|node| node.annotation(names::NOT_MANAGED).is_none()),
         None => None,
     };
-    let mut end = Conclusion::new().requeue_after(config.long_retry.0);
-    if !machine.spec.provider_id.is_empty() {
-        let attempt = machine.annotation(names::INITIALIZE_ATTEMPT).and_then(|text| text.parse().ok());
-        let node = machine.node().unwrap_or_default();
-        end.push(creation::owned(machine, &machine.spec.provider_id, node, attempt.unwrap_or(0)));
-    }
-    if let Some(node) = &node {
-        end.extend(node::look_after(machine, content.as_ref().map(|content| &content.class), node));
-    }
     let mut draft = Draft::over(machine, now);
-    if config.nodes && machine.phase() != "Failed" && machine.node().is_some() {
-        let wait = judge(pass, machine, node.as_ref(), now, config, &mut draft)?;
-        end = end.requeue_after(wait);
+    let living = Living { pass, machine, config, now, node: node.as_ref() };
+    let mut deeds = Deeds::new(config.long_retry.0);
+    if config.nodes && machine.node().is_some() {
+        deeds.again = living.judge(&mut draft)?;
     }
-    if content.is_none() && machine.phase() != "Failed" {
+    living.update(&mut draft, &mut deeds)?;
+    living.keep(&mut draft, &mut deeds)?;
+    let mut end = Conclusion::new().requeue_after(deeds.again);
+    end.extend(deeds.struck);
+    end.extend(living.own(&draft)?);
+    if let Some(node) = &node {
+        let class = content.as_ref().map(|content| &content.class);
+        end.extend(node::look_after(machine, class, node, &deeds.wishes));
+    }
+    end.extend(deeds.events);
+    if content.is_none() && draft.current_phase() != "Failed" {
         // The VM runs on, but nobody could delete it: that is told before it matters.
         let message = format!(
             "MachineClass {} does not exist: the VM cannot be deleted without it",
@@ -53,112 +56,214 @@ pub fn reconcile(pass: &Pass, machine: &Machine, config: &Config) -> Result<Conc
         end.push(act::warning(machine.reference(), names::CLASS_MISSING, message));
     }
     end.push(draft.into_action());
+    // What cannot be taken back comes after the word why.
+    end.extend(deeds.evict);
     Ok(end)
 }
 
-/// Writes the Node's state into the status, and says when to look again at the latest.
-fn judge(
-    pass: &Pass,
-    machine: &Machine,
-    node: Option<&Node>,
+/// A machine with its Node.
+struct Living<'a> {
+    pass: &'a Pass,
+    machine: &'a Machine,
+    config: &'a Config,
     now: Timestamp,
-    config: &Config,
-    draft: &mut Draft<'_>,
-) -> Result<Duration, Stop> {
-    if let Some(node) = node {
-        let conditions = &mut draft.fields().conditions;
-        *conditions = without_heartbeats(conditions, &node.status.conditions);
-    }
-    let taint = |node: &Node| node.spec.taints.iter().any(|taint| taint.key == names::CRITICAL_TAINT);
-    let next = health::next(&Seen {
-        phase: machine.phase(),
-        node: node.map(|node| &node.status.conditions[..]),
-        components_missing: node.is_some_and(taint),
-        had_conditions: !machine.status.conditions.is_empty(),
-        bad_conditions: machine.spec.node_conditions.as_deref().unwrap_or(health::CONDITIONS),
-        creation_left: time_left(machine, now),
-        health_left: health_left(machine, now),
-    });
-    let name = machine.name();
-    match next {
-        Next::Stay => {}
-        Next::Wait(wait) => return Ok(wait),
-        Next::Joined => {
-            draft.phase("Running", false);
-            let message = format!("Machine {name} successfully joined the cluster");
-            draft.operation(Operation::Create, State::Successful, "", &message);
-        }
-        Next::Rejoined => {
-            draft.phase("Running", false);
-            let message = format!("Machine {name} successfully re-joined the cluster");
-            draft.operation(Operation::HealthCheck, State::Successful, "", &message);
-        }
-        Next::Unwell(troubles) => {
-            draft.phase("Unknown", false);
-            let message = format!("Machine {name} is unhealthy: {troubles}");
-            draft.operation(Operation::HealthCheck, State::Processing, "", &message);
-            return Ok(if machine.spec.disable_health_timeout == Some(true) {
-                config.long_retry.0
-            } else {
-                machine.spec.health_timeout.unwrap_or(HEALTH_TIMEOUT).0
-            });
-        }
-        Next::NeverJoined => {
-            draft.phase("Failed", false);
-            let timeout = machine.spec.creation_timeout.unwrap_or(creation::CREATION_TIMEOUT);
-            let message = format!("Machine {name} failed to join the cluster in {timeout}");
-            draft.operation(Operation::Create, State::Failed, "", &message);
-        }
-        Next::TooLong if is_its_turn(pass, machine, now)? => {
-            draft.phase("Failed", false);
-            let timeout = machine.spec.health_timeout.unwrap_or(HEALTH_TIMEOUT);
-            let message = format!("Machine {name} was not healthy for {timeout}");
-            draft.operation(Operation::HealthCheck, State::Failed, "", &message);
-        }
-        Next::TooLong => return Ok(config.short_retry.0),
-    }
-    Ok(config.long_retry.0)
+    node: Option<&'a Node>,
 }
 
-/// How much of the health timeout is left; none where it is off.
-fn health_left(machine: &Machine, now: Timestamp) -> Option<Duration> {
-    if machine.spec.disable_health_timeout == Some(true) {
-        return None;
+/// What is to be done besides.
+struct Deeds {
+    wishes: Wishes,
+    /// Annotations that have been followed.
+    struck: Vec<Action>,
+    events: Vec<Action>,
+    evict: Vec<Action>,
+    /// When to look again at the latest.
+    again: Duration,
+}
+
+impl Deeds {
+    fn new(again: Duration) -> Self {
+        let wishes = Wishes::default();
+        Self { wishes, struck: Vec::new(), events: Vec::new(), evict: Vec::new(), again }
     }
-    let timeout = machine.spec.health_timeout.unwrap_or(HEALTH_TIMEOUT).0;
-    let since = machine.status.current_status.last_update_time.as_deref();
-    Some(since.and_then(|time| time.parse().ok()).map_or(timeout, |since| until(since, timeout, now)))
+
+    fn within(&mut self, wait: Duration) {
+        self.again = self.again.min(wait);
+    }
 }
 
-/// Whether this machine is the one of its deployment that may be replaced now: no other is on its way out or in, and of
-/// those that are due it is the first by name.
-fn is_its_turn(pass: &Pass, machine: &Machine, now: Timestamp) -> Result<bool, Stop> {
-    let Some(deployment) = machine.label(names::DEPLOYMENT_LABEL) else { return Ok(true) };
-    let selector = format!("{}={deployment}", names::DEPLOYMENT_LABEL);
-    let siblings = pass.list::<Machine>().namespace(machine.namespace()).labels(&selector);
-    let siblings = siblings
-        .view(&[
-            "/metadata/name",
-            "/metadata/deletionTimestamp",
-            "/status/currentStatus",
-            "/spec/healthTimeout",
-            "/spec/disableHealthTimeout",
-        ])
-        .read()?;
-    Ok(siblings.iter().filter(|other| other.name() != machine.name()).all(|other| {
-        let settled = matches!(other.phase(), "Running" | "Unknown") && !other.is_deleting();
-        let due = other.phase() == "Unknown" && health_left(other, now).is_some_and(|left| left.is_zero());
-        settled && !(due && other.name() < machine.name())
-    }))
-}
+impl Living<'_> {
+    /// The Machine's own fields. One that waits for its Node no longer has no use for its token.
+    fn own(&self, draft: &Draft<'_>) -> Result<Vec<Action>, Stop> {
+        let owned = Owned::of(self.machine);
+        if draft.current_phase() == "Pending" {
+            return Ok(vec![owned.into_action()]);
+        }
+        let mut actions: Vec<Action> = token::retire(self.pass, self.machine)?.into_iter().collect();
+        let had_token = self.machine.annotation(names::BOOTSTRAP_TOKEN).is_some();
+        if had_token || !self.machine.spec.provider_id.is_empty() {
+            actions.push(owned.without_token().into_action());
+        }
+        Ok(actions)
+    }
 
-/// The Node's conditions; a heartbeat alone changes nothing.
-fn without_heartbeats(old: &[NodeCondition], new: &[NodeCondition]) -> Vec<NodeCondition> {
-    let still = |condition: &NodeCondition| NodeCondition { last_heartbeat_time: None, ..condition.clone() };
-    new.iter()
-        .map(|condition| {
-            let same = old.iter().find(|old| still(old) == still(condition));
-            same.unwrap_or(condition).clone()
-        })
-        .collect()
+    /// Goes a step on with an update in place, where one is wanted.
+    fn update(&self, draft: &mut Draft<'_>, deeds: &mut Deeds) -> Result<(), Stop> {
+        let Some(node) = self.node else { return Ok(()) };
+        let seen = update::Seen::on(node);
+        // Whoever takes the label away calls it off.
+        let Some(mut stage) = seen.by_labels().filter(|_| seen.candidate) else { return Ok(()) };
+        if seen.stage == Some(stage) {
+            stage = self.update_further(node, stage, draft, deeds)?;
+        }
+        if seen.stage != Some(stage) {
+            let why = node.annotation(names::UPDATE_FAILED_REASON).unwrap_or("nobody said why");
+            let (reason, message) = (stage.reason(), stage.message(why));
+            let condition = node::condition(node, self.now, update::CONDITION, true, &reason, &message);
+            deeds.wishes.conditions.push(condition);
+            deeds.within(self.config.short_retry.0);
+        }
+        Ok(())
+    }
+
+    /// The stage that is reached without a word of anybody.
+    fn update_further(
+        &self,
+        node: &Node,
+        stage: Stage,
+        draft: &mut Draft<'_>,
+        deeds: &mut Deeds,
+    ) -> Result<Stage, Stop> {
+        match stage {
+            Stage::SelectedForUpdate if update::is_possible_in(draft.current_phase()) => {}
+            Stage::DrainSuccessful => {
+                deeds.wishes.unschedulable = true;
+                return Ok(Stage::ReadyForUpdate);
+            }
+            Stage::ReadyForUpdate => {
+                deeds.wishes.unschedulable = true;
+                return Ok(stage);
+            }
+            Stage::CandidateForUpdate
+            | Stage::SelectedForUpdate
+            | Stage::UpdateSuccessful
+            | Stage::UpdateFailed => return Ok(stage),
+        }
+        deeds.wishes.unschedulable = true;
+        if !node.spec.unschedulable {
+            // First that no more come, then who is there.
+            deeds.within(self.config.short_retry.0);
+            return Ok(stage);
+        }
+        let since = node.condition(update::CONDITION).and_then(|it| it.last_transition_time.as_ref());
+        let force = emptying::is_forced(self.machine, node, since.map(|time| time.0), self.now);
+        let name = self.machine.name();
+        if let Some(plan) = emptying::plan(self.pass, node, force)? {
+            let message = format!("Machine {name} is emptied for an update in place{}", plan.waits_for());
+            draft.operation(Operation::DrainNode, State::Processing, "", &message);
+            deeds.evict.extend(plan.evict);
+            deeds.within(self.config.short_retry.0);
+            return Ok(stage);
+        }
+        draft.phase("InPlaceUpdating", false);
+        let message = format!("Machine {name} is being updated in place");
+        draft.operation(Operation::InPlaceUpdate, State::Processing, "", &message);
+        Ok(Stage::DrainSuccessful)
+    }
+
+    /// Keeps the machine though it failed, where somebody wants that, and until its time has come.
+    fn keep(&self, draft: &mut Draft<'_>, deeds: &mut Deeds) -> Result<(), Stop> {
+        let verdict = preservation::of_machine(self.machine, self.node, draft.current_phase(), self.now);
+        match verdict.keeping {
+            Keeping::No => {
+                draft.kept_until(None);
+                self.keep_node_no_more(deeds);
+            }
+            Keeping::Until { time, by } => {
+                draft.kept_until(Some(time));
+                deeds.within(time.duration_since(self.now).unsigned_abs());
+                if let Some(node) = self.node {
+                    self.keep_node(node, time, by, draft.current_phase(), deeds)?;
+                }
+            }
+        }
+        let nothing = json!({"metadata": {"annotations": {names::PRESERVE: null}}});
+        if verdict.strike_machine {
+            deeds.struck.push(act::patch(self.machine.reference(), &nothing));
+        }
+        if let Some(node) = self.node.filter(|_| verdict.strike_node) {
+            deeds.struck.push(act::patch(node.reference(), &nothing));
+        }
+        if let Some(value) = verdict.unknown {
+            let message = format!(
+                "annotation {} is {value:?}: it may be now, when-failed, auto-preserved or false, and nothing is changed until it is",
+                names::PRESERVE
+            );
+            deeds.events.push(act::warning(self.machine.reference(), names::PRESERVE_UNKNOWN, message));
+        }
+        Ok(())
+    }
+
+    fn keep_node_no_more(&self, deeds: &mut Deeds) {
+        let Some(node) = self.node else { return };
+        if node.condition(node::PRESERVED).is_some_and(|condition| condition.status != "False") {
+            let message = "The machine of this Node is kept no longer";
+            let condition =
+                node::condition(node, self.now, node::PRESERVED, false, "PreservationStopped", message);
+            deeds.wishes.conditions.push(condition);
+        }
+    }
+
+    /// The Node of a machine that is kept stays, and that of a failed one is emptied. Once, for whoever looks at it then may
+    /// bring Pods of their own.
+    fn keep_node(
+        &self,
+        node: &Node,
+        until: Timestamp,
+        by: By,
+        phase: &str,
+        deeds: &mut Deeds,
+    ) -> Result<(), Stop> {
+        let has_failed = phase == "Failed";
+        let was_kept = node.condition(node::PRESERVED).is_some_and(|condition| condition.status == "True");
+        let was_emptied = was_kept && self.machine.phase() == "Failed";
+        deeds.wishes.no_scale_down = true;
+        deeds.wishes.preserved = has_failed;
+        let is_done = !has_failed || was_emptied || self.is_emptied(node, deeds)?;
+        let reason = match by {
+            By::User => "PreservedByUser",
+            By::Controller => "PreservedByController",
+        };
+        let until = evenkeel_sdk::rfc3339(until);
+        let message = match (has_failed, is_done) {
+            (false, _) => format!("The machine of this Node is kept until {until}"),
+            (true, true) => {
+                format!("The machine of this Node failed and is kept until {until}; its Pods have left")
+            }
+            (true, false) => {
+                format!("The machine of this Node failed and is kept until {until}; its Pods leave")
+            }
+        };
+        let condition = node::condition(node, self.now, node::PRESERVED, is_done, reason, &message);
+        if node.condition(node::PRESERVED) != Some(&condition) {
+            deeds.wishes.conditions.push(condition);
+        }
+        Ok(())
+    }
+
+    /// Moves the Pods off a Node that is kept; whether none is left that has to go.
+    fn is_emptied(&self, node: &Node, deeds: &mut Deeds) -> Result<bool, Stop> {
+        deeds.within(self.config.short_retry.0);
+        if !node::is_tainted(node) {
+            // First that no more come, then who is there.
+            return Ok(false);
+        }
+        let since = self.machine.status.current_status.last_update_time.as_deref();
+        let since = since.and_then(|time| time.parse().ok());
+        let force = emptying::is_forced(self.machine, node, since, self.now);
+        let plan = emptying::plan(self.pass, node, force)?;
+        let is_empty = plan.is_none();
+        deeds.evict.extend(plan.into_iter().flat_map(|plan| plan.evict));
+        Ok(is_empty)
+    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_sdk::{Action, act, clean_message, rfc3339};
 use jiff::Timestamp;
 
-use crate::kinds::{CurrentStatus, LastOperation, Machine, MachineStatus, Named};
+use crate::kinds::{LastOperation, Machine, MachineStatus, Named};
 
 /// For so long a similar message stands for a new one.
 const SIMILAR_FOR: Duration = Duration::from_secs(30 * 60);
@@ -25,6 +25,10 @@ pub struct Draft<'m> {
 pub enum Operation {
     /// Making the VM.
     Create,
+    /// Giving the Node new software.
+    InPlaceUpdate,
+    /// Moving the Pods off the Node.
+    DrainNode,
     /// Looking after the Node.
     HealthCheck,
     /// Taking it all away.
@@ -54,8 +58,18 @@ impl<'m> Draft<'m> {
         if current.phase != phase || current.last_update_time.is_none() {
             current.last_update_time = Some(rfc3339(self.now));
         }
-        let last_update_time = current.last_update_time.take();
-        *current = CurrentStatus { phase: phase.to_owned(), timeout_active, last_update_time };
+        phase.clone_into(&mut current.phase);
+        current.timeout_active = timeout_active;
+    }
+
+    /// The phase as it will be.
+    pub fn current_phase(&self) -> &str {
+        &self.new.current_status.phase
+    }
+
+    /// Until when the machine is kept; none where it is not.
+    pub fn kept_until(&mut self, time: Option<Timestamp>) {
+        self.new.current_status.preserve_expiry_time = time.map(rfc3339);
     }
 
     /// Says what was last done; `error_code` is "" where nothing failed.

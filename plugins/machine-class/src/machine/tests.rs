@@ -5,6 +5,10 @@ use expect_test::{Expect, expect};
 
 use crate::{MachineClassPlugin, names};
 
+mod preservation;
+mod token;
+mod update;
+
 const NEW: &str = "{}";
 const SECRET: &str =
     "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {userData: dQ==}}";
@@ -55,6 +59,13 @@ fn node(more: &str) -> String {
     format!(
         "{{apiVersion: v1, kind: Node, metadata: {{name: m1, uid: N1, finalizers: [{}]}}{more}}}",
         names::NODE_FINALIZER
+    )
+}
+
+/// A Node of which the machine goes, and which takes no Pods any more.
+fn leaving_node() -> String {
+    node(
+        ", spec: {unschedulable: true}, status: {conditions: [{type: Terminating, status: 'True', reason: ScaleDown}]}",
     )
 }
 
@@ -175,6 +186,19 @@ fn what_stands_in_the_way_of_a_vm_is_said() {
 }
 
 #[test]
+fn a_class_of_another_group_is_none_of_ours() {
+    let other = new().yaml().replace("class: {kind:", "class: {apiGroup: example.com, kind:");
+    check(
+        with_class(&new(), "").given(&other),
+        expect![[r#"
+        first apply-status Machine shoot/m1 force
+          - Create/Failed spec.class.apiGroup is "example.com": classes are of machine.sapcloud.io
+        failed, invalid: spec.class.apiGroup is "example.com": classes are of machine.sapcloud.io
+    "#]],
+    );
+}
+
+#[test]
 fn user_data_that_no_vm_can_be_made_with_is_said() {
     let no_data =
         "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {other: dQ==}}";
@@ -188,12 +212,12 @@ fn user_data_that_no_vm_can_be_made_with_is_said() {
     );
     let token = "{apiVersion: v1, kind: Secret, metadata: {namespace: shoot, name: s1}, data: {userData: PDxCT09UU1RSQVBfVE9LRU4+Pg==}}";
     check(
-        with_class(&new(), "").given(token),
+        with_class(&new(), "").given(token).config("{nodes: false}"),
         expect![[r#"
-        apply-status Machine shoot/m1 force
-          - Create/Failed the userData of the class asks for <<BOOTSTRAP_TOKEN>>: bootstrap tokens are not made here, so give one in the userData
-        requeue after 600s
-    "#]],
+            apply-status Machine shoot/m1 force
+              - Create/Failed the userData of the class asks for <<BOOTSTRAP_TOKEN>>: none is made where Nodes are in another cluster, so give one in the userData
+            requeue after 600s
+        "#]],
     );
 }
 
@@ -483,7 +507,7 @@ fn goes(machine: &Given, marks: &str) -> Check {
 
 #[test]
 fn a_machine_that_goes_takes_vm_and_node_along() {
-    let all = goes(&HAS_VM, "").given(&node("")).answers("machine", "status", "{}", DONE).performs(
+    let all = goes(&HAS_VM, "").given(&leaving_node()).answers("machine", "status", "{}", DONE).performs(
         "machine",
         "delete",
         "{result: done}",
@@ -538,22 +562,47 @@ fn deletion_needs_no_finalizer_on_the_class_and_no_class_that_stays() {
 }
 
 #[test]
+fn a_node_is_told_that_its_machine_goes_and_cordoned_before_its_pods_are_looked_at() {
+    let pod =
+        "{apiVersion: v1, kind: Pod, metadata: {namespace: apps, name: a, uid: P1}, spec: {nodeName: m1}}";
+    let first = |ready: &str| {
+        goes(&HAS_VM, "")
+            .given(&node(&format!(", status: {{conditions: [{{type: Ready, status: '{ready}'}}]}}")))
+            .given(pod)
+            .answers("machine", "status", "{}", DONE)
+            .run()
+            .to_string()
+    };
+    expect![[r#"
+        first apply-status Machine shoot/m1 force
+          {"status":{"conditions":[{"status":"True","type":"Ready"}],"currentStatus":{"lastUpdateTime":"2026-01-01T00:00:00Z","phase":"Terminating"},"lastOperation":{"description":"Machine deletion process initiated. Getting VM Status","lastUpdateTime":"2026-01-01T00:00:00Z","state":"Processing","type":"Delete"}}}
+        apply-status Machine shoot/m1 force
+          {"status":{"conditions":[{"status":"True","type":"Ready"}],"currentStatus":{"lastUpdateTime":"2026-01-01T00:00:00Z","phase":"Terminating"},"lastOperation":{"description":"Initiate node drain","lastUpdateTime":"2026-01-01T00:00:00Z","state":"Processing","type":"Delete"}}}
+        patch Node m1
+          {"spec":{"unschedulable":true}}
+        apply-status Node m1 force
+          {"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":"The machine of this Node is being deleted","reason":"ScaleDown","status":"True","type":"Terminating"}]}}
+        requeue after 5s
+    "#]].assert_eq(&first("True"));
+    assert!(first("False").contains(r#""reason":"Unhealthy""#));
+}
+
+#[test]
 fn the_node_is_emptied_before_the_vm_goes() {
     let pods = "
 - {apiVersion: v1, kind: Pod, metadata: {namespace: apps, name: a, uid: P1}, spec: {nodeName: m1}}
 - {apiVersion: v1, kind: Pod, metadata: {namespace: apps, name: b}, spec: {nodeName: m2}}";
-    let busy = goes(&HAS_VM, "").given(&node("")).given(pods).answers("machine", "status", "{}", DONE);
+    let busy = goes(&HAS_VM, "").given(&leaving_node()).given(pods).answers("machine", "status", "{}", DONE);
     check(
         busy,
         expect![[r#"
-        first apply-status Machine shoot/m1 force
-          Terminating Delete/Processing Machine deletion process initiated. Getting VM Status
-        apply Node m1 force
-        apply-status Machine shoot/m1 force
-          Terminating Delete/Processing Initiate node drain
-        delete Pod apps/a uid P1
-        requeue after 5s
-    "#]],
+            first apply-status Machine shoot/m1 force
+              Terminating Delete/Processing Machine deletion process initiated. Getting VM Status
+            apply-status Machine shoot/m1 force
+              Terminating Delete/Processing Initiate node drain
+            delete Pod apps/a uid P1
+            requeue after 5s
+        "#]],
     );
 }
 

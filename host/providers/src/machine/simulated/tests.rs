@@ -54,7 +54,8 @@ async fn run(provider: &dyn Provider, call: &str, machine: &str) -> String {
     });
     let name = "machine".into();
     let outcome = match call {
-        "create" | "initialize" | "delete" => {
+        "create" | "initialize" | "delete" | "token" => {
+            let arguments = if call == "token" { json!({"uid": format!("U-{machine}")}) } else { arguments };
             let operation = Operation {
                 key: format!("{call}/U-{machine}"),
                 provider: name,
@@ -364,6 +365,27 @@ fn an_orphan_goes_when_it_was_one_for_long_enough_and_ever_since() {
               {"machines":{"sim:///vm-7":"m1"},"result":"done","suspected":[]}
             expect {"vms": [{"providerID": "sim:///vm-7"}, {"providerID": "sim:///vm-9"}], "leftovers": ["disk-of-vm-7"]}
               Ok(())
+            invariants []
+        "#]],
+    );
+}
+
+#[test]
+fn a_token_is_another_one_each_time_and_no_operation_that_a_vm_may_come_of() {
+    check(
+        json!({}),
+        r#"
+        token m1
+        token m1
+        operations m1
+        "#,
+        expect![[r#"
+            token m1
+              {"token":"5ne3rvlo565dtk4p"}
+            token m1
+              {"token":"zc0vgbk88fkemwpy"}
+            operations m1
+              {"operations":[]}
             invariants []
         "#]],
     );

@@ -25,7 +25,7 @@ impl MachineTwin {
     pub fn new(config: &Value) -> Result<Self, TwinError> {
         let config: Config = read("machine", config)?;
         let operations = config.operations.clone();
-        let provider = MachineProvider::new(Cloud::new(config));
+        let provider = MachineProvider::new(Cloud::new(config)).with_counted_tokens();
         for key in operations {
             let uid = key.split('/').nth(1).unwrap_or_default();
             provider.know(uid, &key);
@@ -111,8 +111,12 @@ impl Twin for MachineTwin {
                 .vms
                 .iter()
                 .map(|vm| {
-                    json!({"machine": vm.machine, "uid": vm.uid, "providerID": vm.provider_id,
-                        "nodeName": vm.node_name, "initialized": vm.initialized})
+                    let mut is = json!({"machine": vm.machine, "uid": vm.uid, "providerID": vm.provider_id,
+                        "nodeName": vm.node_name, "initialized": vm.initialized});
+                    if !vm.user_data.is_empty() {
+                        is["userData"] = vm.user_data.as_str().into();
+                    }
+                    is
                 })
                 .collect();
             let same =
