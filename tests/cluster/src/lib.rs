@@ -4,6 +4,7 @@
 //! `target/kubernetes`. [`ControlPlane`] starts them on loopback with RBAC on, and ends them when it is dropped. [`Client`]
 //! speaks to any API server over TLS, with nothing in between that could tidy an answer up.
 
+pub mod audit;
 mod client;
 mod control_plane;
 mod parts;

@@ -3,7 +3,6 @@
 //! Each peer gets a control plane of its own, so that none meets what another one left. What is counted is counted by the
 //! API server (its audit log) and by the kernel, not by the peers.
 
-mod audit;
 mod kernel;
 mod load;
 mod many;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use evenkeel_test_cluster::audit::{Audit, Counts, since, sum};
 use evenkeel_test_cluster::{ControlPlane, Parts, PlaneOptions, Process, Program, User};
 use tokio::time::{Instant, sleep};
 
-use crate::audit::{Audit, Counts, since, sum};
 use crate::kernel::usage;
 use crate::load::{self, Converged};
 use crate::peer::Peer;
@@ -80,7 +80,7 @@ async fn side(
 ) -> anyhow::Result<Side> {
     eprintln!("{}: runs", peer.name());
     let folder = tempfile::Builder::new().prefix("evenkeel-peers-").tempdir()?;
-    let (audit, flags) = Audit::in_folder(folder.path())?;
+    let (audit, flags) = Audit::in_folder(folder.path(), &[peer.name()])?;
     let options = PlaneOptions {
         users: vec![User::new(peer.name(), &["system:masters"])],
         apiserver: flags,

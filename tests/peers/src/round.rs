@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
+use evenkeel_test_cluster::audit::{Audit, Counts, since, sum};
 use evenkeel_test_cluster::{Client, ControlPlane, Parts, PlaneOptions, Process, Program, User};
 use http::Request;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::audit::{Audit, Counts, since, sum};
 use crate::kernel::usage;
 use crate::load::{self, Converged};
 use crate::peer::{Peer, root};
@@ -61,7 +61,7 @@ pub async fn run(
     storm: usize,
 ) -> anyhow::Result<Round> {
     let folder = tempfile::Builder::new().prefix("evenkeel-peers-").tempdir()?;
-    let (audit, flags) = Audit::in_folder(folder.path())?;
+    let (audit, flags) = Audit::in_folder(folder.path(), &[peer.name()])?;
     let options = PlaneOptions {
         users: vec![User::new(peer.name(), &["system:masters"])],
         apiserver: flags,

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::audit::{Counts, sum};
+use evenkeel_test_cluster::audit::{Counts, sum};
+
 use crate::peer::Peer;
 use crate::round::{Part, Round};
 

@@ -4,22 +4,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-/// One line a request, without bodies. A watch is noted when it begins, everything else when it is done.
-pub const POLICY: &str = r#"
-apiVersion: audit.k8s.io/v1
-kind: Policy
-omitStages: [RequestReceived]
-rules:
-- {level: Metadata, users: [evenkeel, kube-rs, controller-runtime]}
-- {level: None}
-"#;
-
 /// Requests by verb.
 pub type Counts = BTreeMap<String, usize>;
+
+/// A request that somebody sent.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// As RBAC has it: `get`, `list`, `watch`, `create`, `patch`, …
+    pub verb: String,
+    /// Path and query.
+    pub uri: String,
+}
 
 /// The log of a control plane, read on from where it was left.
 pub struct Audit {
@@ -30,14 +29,17 @@ pub struct Audit {
 #[derive(Default)]
 struct Read {
     bytes: u64,
-    by_user: BTreeMap<String, Counts>,
+    by_user: BTreeMap<String, Vec<Asked>>,
 }
 
 impl Audit {
-    /// In a folder; the flags for the API server come along.
-    pub fn in_folder(folder: &Path) -> std::io::Result<(Self, Vec<String>)> {
+    /// Of these users, in a folder; the flags for the API server come along.
+    ///
+    /// # Errors
+    /// Where the folder cannot be written to.
+    pub fn in_folder(folder: &Path, users: &[&str]) -> std::io::Result<(Self, Vec<String>)> {
         let (policy, log) = (folder.join("audit.yaml"), folder.join("audit.log"));
-        fs::write(&policy, POLICY)?;
+        fs::write(&policy, policy_of(users).to_string())?;
         let flags = vec![
             format!("--audit-policy-file={}", policy.display()),
             format!("--audit-log-path={}", log.display()),
@@ -45,15 +47,42 @@ impl Audit {
         Ok((Self { log, read: Mutex::default() }, flags))
     }
 
-    /// Requests of a user so far, whatever they were for.
+    /// Requests of a user so far, whatever they were for, by verb.
+    ///
+    /// # Errors
+    /// Where the log cannot be read.
     pub fn counts(&self, user: &str) -> anyhow::Result<Counts> {
+        let mut counts = Counts::new();
+        for asked in self.read_on()?.by_user.get(user).into_iter().flatten() {
+            *counts.entry(asked.verb.clone()).or_default() += 1;
+        }
+        Ok(counts)
+    }
+
+    /// Requests of a user so far, in the order in which they were answered.
+    ///
+    /// # Errors
+    /// Where the log cannot be read.
+    pub fn requests(&self, user: &str) -> anyhow::Result<Vec<Asked>> {
+        Ok(self.read_on()?.by_user.get(user).cloned().unwrap_or_default())
+    }
+
+    fn read_on(&self) -> anyhow::Result<MutexGuard<'_, Read>> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(mut file) = fs::File::open(&self.log) {
             file.seek(SeekFrom::Start(read.bytes))?;
             read.on(BufReader::new(file))?;
         }
-        Ok(read.by_user.get(user).cloned().unwrap_or_default())
+        Ok(read)
     }
+}
+
+/// One line a request, without bodies. A watch is noted when it begins, everything else when it is done.
+fn policy_of(users: &[&str]) -> Value {
+    serde_json::json!({
+        "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+        "rules": [{"level": "Metadata", "users": users}, {"level": "None"}],
+    })
 }
 
 impl Read {
@@ -74,8 +103,8 @@ impl Read {
         // A watch is counted when it begins: it may never be done.
         let counted = if verb == "watch" { "ResponseStarted" } else { "ResponseComplete" };
         if stage == counted {
-            let counts = self.by_user.entry(text(&event["user"]["username"])).or_default();
-            *counts.entry(verb).or_default() += 1;
+            let asked = Asked { verb, uri: text(&event["requestURI"]) };
+            self.by_user.entry(text(&event["user"]["username"])).or_default().push(asked);
         }
     }
 }
@@ -101,18 +130,21 @@ mod tests {
     #[test]
     fn a_line_counts_once_it_is_whole_and_a_watch_when_it_begins() {
         let line = |verb: &str, stage: &str| {
-            format!("{}\n", serde_json::json!({"verb": verb, "stage": stage, "user": {"username": "a"}}))
+            let event = serde_json::json!({"verb": verb, "stage": stage, "requestURI": "/a?b", "user": {"username": "a"}});
+            format!("{event}\n")
         };
         let (get, began, ended) = (
             line("get", "ResponseComplete"),
             line("watch", "ResponseStarted"),
             line("watch", "ResponseComplete"),
         );
+        let asked = |verb: &str| Asked { verb: verb.to_owned(), uri: "/a?b".to_owned() };
         let mut read = Read::default();
         let text = format!("{get}{began}{ended}{}", &get[..9]);
         read.on(text.as_bytes()).expect("an audit log");
-        assert_eq!(read.by_user["a"], Counts::from([("get".into(), 1), ("watch".into(), 1)]));
+        assert_eq!(read.by_user["a"], [asked("get"), asked("watch")]);
         read.on(get.as_bytes()).expect("an audit log");
-        assert_eq!((read.by_user["a"]["get"], read.bytes), (2, (text.len() - 9 + get.len()) as u64));
+        assert_eq!(read.by_user["a"].len(), 3);
+        assert_eq!(read.bytes, (text.len() - 9 + get.len()) as u64);
     }
 }
