@@ -1,8 +1,11 @@
 //! Which kinds the API server serves, and under which names.
 //!
-//! One request a group and version, made when one of its kinds is first asked for. What is served is remembered until a
+//! A start asks for the two documents of aggregated discovery, where the API server has them; what is not in them, and
+//! what is first asked for later, takes one request a group and version. What is served is remembered until a
 //! CustomResourceDefinition of the group changes or a request finds the collection gone; what is not served is looked
 //! for again by [`Discovery::recheck`].
+
+mod aggregated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -11,6 +14,7 @@ use evenkeel_core::contract::Gvk;
 use serde::Deserialize;
 use tokio::sync::watch;
 
+use self::aggregated::Documents;
 use crate::rest::{Call, JSON, Rest, RestError, group_path, lock};
 
 /// Whether a kind is served.
@@ -39,12 +43,17 @@ impl Served {
 /// A group and a version.
 type GroupVersion = (Arc<str>, Arc<str>);
 
+/// The kinds of a group and version that are served, by name.
+type Kinds = BTreeMap<String, Served>;
+
 /// What is known of the served kinds.
 pub(crate) struct Discovery {
+    /// What a start asks for; none where each group and version is asked for by itself.
+    documents: Option<Documents>,
     known: Mutex<BTreeMap<Gvk, Served>>,
     /// One question a group and version at a time: a start with twenty watches of one group asks once.
     asking: Mutex<BTreeMap<GroupVersion, Arc<tokio::sync::Mutex<()>>>>,
-    /// Raised whenever what is known changed.
+    /// Raised whenever what was known has changed.
     changes: watch::Sender<u64>,
 }
 
@@ -65,15 +74,17 @@ struct Resource {
 }
 
 impl Discovery {
-    pub(crate) fn new() -> Self {
+    /// Nothing is known yet. `aggregated`: whether a start asks for the documents of all groups.
+    pub(crate) fn new(aggregated: bool) -> Self {
         Discovery {
+            documents: aggregated.then(Documents::new),
             known: Mutex::new(BTreeMap::new()),
             asking: Mutex::new(BTreeMap::new()),
             changes: watch::Sender::new(0),
         }
     }
 
-    /// A receiver that is told whenever a kind came or went.
+    /// A receiver that is told whenever a kind came or went, or is served otherwise.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -93,7 +104,7 @@ impl Discovery {
         if let Some(served) = self.known(gvk) {
             return Ok(served);
         }
-        let kinds = ask(rest, &gvk.group, &gvk.version).await?;
+        let kinds = self.find(rest, gvk).await?;
         let served = kinds.get(&*gvk.kind).cloned().unwrap_or(Served::No);
         let mut known = lock(&self.known);
         for (kind, served) in kinds {
@@ -101,6 +112,16 @@ impl Discovery {
         }
         known.insert(gvk.clone(), served.clone());
         Ok(served)
+    }
+
+    /// The kinds of a kind's group and version.
+    async fn find(&self, rest: &Rest, gvk: &Gvk) -> Result<Kinds, RestError> {
+        if let Some(documents) = &self.documents {
+            if let Some(kinds) = documents.kinds(rest, gvk).await? {
+                return Ok(kinds);
+            }
+        }
+        ask(rest, &gvk.group, &gvk.version).await
     }
 
     /// Asks again about every known kind of these groups and returns those that came or went.
@@ -125,8 +146,8 @@ impl Discovery {
     }
 
     /// Takes over what a group and version serves now.
-    fn update(&self, group: &str, version: &str, kinds: &BTreeMap<String, Served>) -> Vec<(Gvk, bool)> {
-        let mut changed = Vec::new();
+    fn update(&self, group: &str, version: &str, kinds: &Kinds) -> Vec<(Gvk, bool)> {
+        let (mut changed, mut other) = (Vec::new(), false);
         for (gvk, served) in lock(&self.known).iter_mut() {
             if &*gvk.group != group || &*gvk.version != version {
                 continue;
@@ -135,9 +156,10 @@ impl Discovery {
             if now.is_yes() != served.is_yes() {
                 changed.push((gvk.clone(), now.is_yes()));
             }
+            other |= now != *served;
             *served = now;
         }
-        if !changed.is_empty() {
+        if other {
             self.changes.send_modify(|count| *count += 1);
         }
         changed
@@ -154,14 +176,14 @@ impl Discovery {
 }
 
 /// The kinds that a group and version serves; none of them where the group or version does not exist.
-async fn ask(rest: &Rest, group: &str, version: &str) -> Result<BTreeMap<String, Served>, RestError> {
+async fn ask(rest: &Rest, group: &str, version: &str) -> Result<Kinds, RestError> {
     let text = match rest.text(Call::read("get", group_path(group, version), JSON)).await {
         Ok(text) => text,
-        Err(RestError::Status { code: 404, .. }) => return Ok(BTreeMap::new()),
+        Err(RestError::Status { code: 404, .. }) => return Ok(Kinds::new()),
         Err(error) => return Err(error),
     };
     let list: ResourceList = serde_json::from_str(&text).map_err(|cause| RestError::Decode(cause.into()))?;
-    let mut kinds = BTreeMap::new();
+    let mut kinds = Kinds::new();
     for resource in list.resources.unwrap_or_default() {
         // `pods/status` is a part of a resource, not one by itself.
         if resource.name.contains('/') {
@@ -176,3 +198,6 @@ async fn ask(rest: &Rest, group: &str, version: &str) -> Result<BTreeMap<String,
     }
     Ok(kinds)
 }
+
+#[cfg(test)]
+mod tests;

@@ -72,6 +72,9 @@ pub struct ClusterOptions {
     /// Ask for what there is as the beginning of a watch (`sendInitialEvents`) and not by lists, where the API server offers
     /// that: it need not hold whole lists in its memory then, and a kind takes one request less.
     pub streaming_lists: bool,
+    /// Ask a start's kinds of the documents of all groups (aggregated discovery), where the API server has them, and not
+    /// group by group: two requests, however many groups there are.
+    pub aggregated_discovery: bool,
     /// Changes that may wait for the reader of the feed.
     pub feed_changes_max: usize,
     /// Told of every request.
@@ -93,6 +96,7 @@ impl ClusterOptions {
             watch_timeout: Duration::from_secs(480),
             stall_after: Duration::from_secs(150),
             streaming_lists: false,
+            aggregated_discovery: false,
             feed_changes_max: limits::FEED_CHANGES_MAX,
             on_request: None,
             fence: None,
@@ -153,6 +157,11 @@ impl Cluster {
             self.shared.gone_unserved(gvk).await;
         }
         Ok(served)
+    }
+
+    /// What is known of a kind, without asking; none where nobody has asked yet.
+    pub fn known(&self, gvk: &Gvk) -> Option<Served> {
+        self.shared.discovery.known(gvk)
     }
 
     /// Has a part of a kind watched, unless it is already. Returns whether a watch began; [`CacheEvent::Synced`] tells

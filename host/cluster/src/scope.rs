@@ -96,6 +96,16 @@ impl Scope {
             .chain(itself.cloned().into_iter().flat_map(exact))
     }
 
+    /// The namespace that all of it lies in; none where it lies in all of them, or in none.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        match self {
+            Scope::All => None,
+            Scope::Namespace(namespace) => Some(namespace),
+            Scope::Named(names) => names.namespace.as_deref(),
+            Scope::Object(object) => object.namespace.as_deref(),
+        }
+    }
+
     /// Whether the object at this place is in the scope.
     pub(crate) fn contains(&self, place: &Place) -> bool {
         match self {

@@ -91,7 +91,7 @@ impl Shared {
         Shared {
             rest: Rest::new(client, options.request_timeout, options.on_request.clone())
                 .behind(options.fence.clone()),
-            discovery: Discovery::new(),
+            discovery: Discovery::new(options.aggregated_discovery),
             streams: AtomicBool::new(options.streaming_lists),
             arrivals: Arrivals::default(),
             recorder: Recorder::default(),

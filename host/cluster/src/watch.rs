@@ -25,7 +25,7 @@ use crate::limits;
 use crate::object;
 use crate::rest::{Call, JSON, METADATA, RestError, lock, resource_path};
 use crate::scope::{Depth, Scope};
-use crate::shared::Shared;
+use crate::shared::{Shared, read, write};
 
 /// What a watch does now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +40,8 @@ pub enum WatchState {
     Following,
     /// Failed, and waits before it tries again.
     Waiting,
+    /// Knows that there is nothing: its part is of a namespace, and the kind lies in none.
+    Empty,
 }
 
 /// How a watch fares.
@@ -80,6 +82,8 @@ enum State {
     Resolve,
     /// Wait until it is.
     Unserved,
+    /// Wait until the kind is another.
+    Empty,
     /// Follow the changes, with all that there is as the first of them.
     Stream { path: String },
     /// Fetch everything; `paged` unless a page's token just expired.
@@ -131,6 +135,7 @@ impl Watch {
         match state {
             State::Resolve => self.resolve().await,
             State::Unserved => self.unserved().await,
+            State::Empty => self.empty().await,
             State::Stream { path } => self.stream(path).await,
             State::List { path, paged } => self.list(path, paged).await,
             State::Follow { path, revision } => self.follow(path, revision).await,
@@ -154,14 +159,11 @@ impl Watch {
                     self.trouble(Failure::new(FailureKind::Invalid, message));
                     return State::Wait { pause: limits::UNSERVED_POLL, then: Box::new(State::Resolve) };
                 }
-                let namespace = match &self.scope {
-                    Scope::All => None,
-                    Scope::Namespace(namespace) => Some(&**namespace),
-                    Scope::Named(names) => names.namespace.as_deref(),
-                    Scope::Object(object) => object.namespace.as_deref(),
-                };
-                let path = resource_path(&self.gvk, &plural, namespace.filter(|_| namespaced), None, None);
-                self.anew(path)
+                let namespace = self.scope.namespace();
+                if namespace.is_some() && !namespaced {
+                    return State::Empty;
+                }
+                self.anew(resource_path(&self.gvk, &plural, namespace, None, None))
             }
             Ok(Served::No) => {
                 self.shared.gone_unserved(&self.gvk).await;
@@ -188,6 +190,26 @@ impl Watch {
             if self.shared.discovery.known(&self.gvk).is_none_or(|served| served.is_yes()) {
                 self.failures = 0;
                 return State::Resolve;
+            }
+            if changes.changed().await.is_err() {
+                return State::Resolve;
+            }
+        }
+    }
+
+    /// What lies in no namespace has no part in one: there is nothing to ask the API server for.
+    async fn empty(&mut self) -> State {
+        self.enter(WatchState::Empty);
+        let mut changes = self.shared.discovery.changes();
+        let relist = read(&self.kind).relist(&self.scope, self.depth);
+        let changed = write(&self.kind).listed(relist, None);
+        self.shared.tell(changed).await;
+        self.shared.synced(&self.gvk, &self.scope).await;
+        loop {
+            changes.borrow_and_update();
+            match self.shared.discovery.known(&self.gvk) {
+                Some(Served::Yes { namespaced: false, .. }) => {}
+                Some(Served::Yes { namespaced: true, .. } | Served::No) | None => return State::Resolve,
             }
             if changes.changed().await.is_err() {
                 return State::Resolve;

@@ -24,7 +24,15 @@ pub fn definition() -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_comes_and_goes_is_told_and_its_objects_with_it() {
-    let mut world = World::new();
+    comes_and_goes(World::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_comes_and_goes_in_the_same_way_where_a_start_asked_for_the_documents_of_all_kinds() {
+    comes_and_goes(World::with(|options| options.aggregated_discovery = true)).await;
+}
+
+async fn comes_and_goes(mut world: World) {
     let thing = gvk("Thing.example.com");
     let x = ObjectRef::new(thing.clone(), None, "x");
     world.cluster.want(&thing, Scope::All, Depth::Whole);
@@ -116,6 +124,62 @@ async fn a_kind_is_resolved_once() {
     // The second is the one about CustomResourceDefinitions, which may bring what is not there.
     assert_eq!(requests.get(&("get", 200)), Some(&2), "one question a group and version: {requests:?}");
     assert_eq!(requests.get(&("get", 404)), Some(&1), "{requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_finds_the_kinds_of_all_groups_in_two_documents() {
+    let mut world = World::with(|options| options.aggregated_discovery = true);
+    let kinds = [
+        "ConfigMap",
+        "Secret",
+        "Deployment.apps",
+        "Job.batch",
+        "CustomResourceDefinition.apiextensions.k8s.io",
+    ];
+    for kind in kinds {
+        world.cluster.want(&gvk(kind), Scope::All, Depth::Whole);
+    }
+    world.settle().await;
+    for kind in kinds {
+        assert!(world.cluster.is_in_step(&gvk(kind), &Scope::All, Depth::Whole), "{kind}");
+    }
+    let Some(Served::Yes { plural, namespaced, verbs }) = world.cluster.known(&gvk("Deployment.apps")) else {
+        panic!("it is built in")
+    };
+    assert_eq!((&*plural, namespaced), ("deployments", true));
+    assert!(verbs.iter().any(|verb| verb == "watch"), "{verbs:?}");
+    let requests = world.cluster.stats().requests;
+    let asked: u64 = requests.iter().filter(|((verb, _), _)| *verb == "get").map(|(_, count)| count).sum();
+    assert_eq!(asked, 2, "{requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_in_a_namespace_of_a_kind_that_lies_in_none_is_empty_and_nobody_is_asked_for_it() {
+    let mut world = World::new();
+    let (kind, a) = (gvk("Namespace"), Scope::Namespace("default".into()));
+    world.cluster.want(&kind, a.clone(), Depth::Whole);
+    assert_eq!(world.settle().await, "synced Namespace in namespace default\n");
+    assert!(world.cluster.is_in_step(&kind, &a, Depth::Whole));
+    assert!(world.cluster.health().complaints().is_empty(), "{:?}", world.cluster.health());
+    let requests = world.cluster.stats().requests;
+    assert!(requests.keys().all(|(verb, _)| *verb == "get"), "{requests:?}");
+
+    // The kind may become another one.
+    let thing = gvk("Thing.example.com");
+    world.user("POST /apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
+    world.cluster.want(&thing, a.clone(), Depth::Whole);
+    let told = world.pass(Duration::from_secs(1)).await;
+    assert!(told.starts_with("synced Thing.example.com in namespace default\n"), "{told}");
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    world.user(&format!("DELETE {path}/things.example.com"), json!({})).await;
+    world.pass(Duration::from_secs(1)).await;
+    let mut namespaced = definition();
+    namespaced["spec"]["scope"] = "Namespaced".into();
+    world.user(&format!("POST {path}"), namespaced).await;
+    world.pass(Duration::from_secs(1)).await;
+    let body = json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "x" } });
+    world.user("POST /apis/example.com/v1/namespaces/default/things", body).await;
+    assert_eq!(world.settle().await, "+ Thing default/x\n");
 }
 
 #[tokio::test(start_paused = true)]
