@@ -100,6 +100,7 @@ fn plugins(health: &Health, checks: &mut Vec<Check>) {
         checks.extend(
             plugin.denied.iter().map(|denied| Check::Note(format!("plugin {name}: denied: {denied}"))),
         );
+        checks.extend(plugin.idle.iter().map(|idle| Check::Note(format!("plugin {name}: {idle}"))));
     }
     // A file whose plugin runs in an older version is told of above.
     let runs = |file: &&FileStatus| {
@@ -157,6 +158,7 @@ mod tests {
             refused: None,
             controllers: vec![],
             denied: vec![],
+            idle: vec![],
         }
     }
 
@@ -222,6 +224,22 @@ mod tests {
             health.status.plugins = vec![plugin];
         };
         check(held, ready, true);
+    }
+
+    #[test]
+    fn a_controller_without_anything_to_look_after_is_told_and_may_be_meant() {
+        let ready = expect![[r#"
+            [+] watches (0)
+            [+] plugin kite 1.2.0
+            [!] plugin kite: controller users looks after nothing
+            readyz check passed
+        "#]];
+        let idle = |health: &mut Health| {
+            let mut plugin = plugin("kite", PluginState::Active);
+            plugin.idle = vec!["controller users looks after nothing".into()];
+            health.status.plugins = vec![plugin];
+        };
+        check(idle, ready, true);
     }
 
     #[test]

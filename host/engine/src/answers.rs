@@ -73,7 +73,7 @@ pub(crate) fn want(cluster: &Cluster, grant: &Grant, query: &Query) {
 }
 
 /// Has watched what there is need of, no wider than the grant.
-pub(crate) fn want_need(cluster: &Cluster, grant: &Grant, need: &Need) {
+fn want_need(cluster: &Cluster, grant: &Grant, need: &Need) {
     let Need { gvk, scope, depth } = widened(grant, need);
     cluster.want(&gvk, scope, depth);
 }

@@ -80,12 +80,10 @@ fn primary_gone(state: &mut State, controller: ControllerId, change: &Change) {
 /// A list came in whole: whoever waited for it runs, and every primary of the kind is considered once.
 fn synced(shared: &Shared, gvk: &Gvk, scope: &Scope) {
     let mut state = shared.state();
-    for key in state.waiting_in(gvk, scope) {
-        state.unpark(key);
-        state.enqueue(key, Trigger::Synced { gvk: gvk.clone() }, Priority::Change);
-    }
+    state.in_step(gvk, scope);
     let controllers = state.primaries.get(gvk).cloned().unwrap_or_default();
     drop(state);
+    shared.note_idle(&controllers);
     for controller in controllers {
         shared.consider_all(controller, &Trigger::Synced { gvk: gvk.clone() }, |object| {
             in_scope(scope, object)
@@ -103,6 +101,7 @@ fn in_scope(scope: &Scope, object: &ObjectRef) -> bool {
 }
 
 fn serving(state: &mut State, gvk: &Gvk, served: bool) {
+    state.await_no_more(gvk, |_| true);
     let trigger = Trigger::Serving { gvk: gvk.clone(), served };
     let mut keys = state.deps.affected_by_serving(gvk);
     keys.extend(state.waiting_for(gvk));

@@ -49,6 +49,9 @@ pub struct HostOptions {
     pub on_request: Option<RequestObserver>,
     /// Whether watches begin with what there is, where the API server offers it, and not with lists.
     pub streaming_lists: bool,
+    /// Whether a start's kinds are asked of the documents of all groups, where the API server has them, and not group by
+    /// group.
+    pub aggregated_discovery: bool,
     /// Lets writes through where several hosts share one task; such a host begins by standing by, until
     /// [`Host::lead`].
     pub fence: Option<Arc<Fence>>,
@@ -72,6 +75,7 @@ impl HostOptions {
             observer: None,
             on_request: None,
             streaming_lists: false,
+            aggregated_discovery: false,
             fence: None,
             instance: String::new(),
         }
@@ -106,6 +110,7 @@ impl Host {
             observer,
             on_request,
             streaming_lists,
+            aggregated_discovery,
             fence,
             instance,
         } = options;
@@ -117,6 +122,7 @@ impl Host {
                 seed,
                 on_request,
                 streaming_lists,
+                aggregated_discovery,
                 fence: fence.clone(),
                 reporter_instance: instance,
                 ..ClusterOptions::new(Arc::new(move || wall.now()))
@@ -216,13 +222,14 @@ impl Host {
                 state.plugins.get(&name).map(|slot| slot.controllers.clone()).unwrap_or_default();
             (before, controllers)
         };
-        for (plan, id) in loaded.controllers.iter().zip(controllers) {
+        for (plan, id) in loaded.controllers.iter().zip(&controllers) {
             for scope in primary_scopes(&loaded.grant) {
                 self.shared.cluster.want(&plan.spec.primary, scope, primary_depth(&plan.spec));
             }
             // The caches may have them already, for another plugin.
-            self.shared.consider_all(id, &Trigger::Loaded, |_| true);
+            self.shared.consider_all(*id, &Trigger::Loaded, |_| true);
         }
+        self.shared.note_idle(&controllers);
         self.shared.wake();
         let outcome = match before {
             Some(before) => {

@@ -25,6 +25,10 @@ pub const PASSES_BEFORE_RELEARNING: u32 = 16;
 /// Runs of one pass that found its evidence stale, before it counts as a conflict.
 pub const STALE_RUNS_MAX: u32 = 5;
 
+/// How long keys without a conclusion wait along for a watch that a pass of their controller waits for. First lists come within it even of a busy API
+/// server; longer than that a watch that never comes must not keep keys that may not need it.
+pub const HELD_UP_MAX: Duration = Duration::from_secs(2);
+
 /// Different keys whose calls the plugin did not survive, at least, before it is called bad.
 pub const FAULTY_KEYS_MIN: usize = 5;
 /// Sentences about denials that a plugin's status keeps.

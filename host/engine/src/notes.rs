@@ -38,7 +38,8 @@ impl Notes {
         self.repairing = true;
     }
 
-    pub(crate) fn replied(&mut self, reply: &Reply, stats: CallStats) {
+    /// The plugin answered. What it wants logged is logged now, inside the span of its pass.
+    pub(crate) fn replied(&mut self, taken: &Taken, reply: &Reply, stats: CallStats) {
         let Reply { step, log } = reply;
         let said = match step {
             Step::Observe(queries) => CallReply::Asked { queries: queries.clone(), answers: vec![] },
@@ -49,7 +50,9 @@ impl Notes {
                 requeue_after: *requeue_after,
             },
         };
-        self.call(said, log.iter().take(LOG_LINES_MAX).map(cut).collect(), stats);
+        let lines: Vec<LogLine> = log.iter().take(LOG_LINES_MAX).map(cut).collect();
+        lines.iter().for_each(|line| write_log(taken, line));
+        self.call(said, lines, stats);
     }
 
     pub(crate) fn gave_up(&mut self, failure: &Failure, stats: CallStats) {
@@ -107,9 +110,6 @@ impl Notes {
             End::Waiting { .. } | End::Slowed { .. } | End::Paused => true,
             End::Concluded { .. } | End::Failed { .. } | End::Stale => true,
         };
-        for line in calls.iter().flat_map(|call| &call.log) {
-            log(taken, line);
-        }
         if !told {
             return None;
         }
@@ -142,7 +142,7 @@ fn cut(line: &LogLine) -> LogLine {
     LogLine { level: line.level, message: line.message.get(..end).unwrap_or_default().to_owned() }
 }
 
-fn log(taken: &Taken, line: &LogLine) {
+fn write_log(taken: &Taken, line: &LogLine) {
     let (plugin, object, message) = (taken.loaded.name(), &taken.object, &line.message);
     match line.level {
         LogLevel::Debug => tracing::debug!(target: "plugin", plugin, %object, "{message}"),

@@ -156,13 +156,14 @@ impl Loaded {
         self.guest.digest() == other.guest.digest() && self.settings == other.settings
     }
 
-    /// Whether a controller of it looks after this object.
+    /// Whether a controller of it looks after this object. Under a grant of some namespaces, what lies in none is nobody's.
     pub(crate) fn looks_after(&self, plan: &ControllerPlan, object: &CachedObject) -> bool {
         let head = object.head();
         let namespaces = self.grant.namespaces();
         let inside = match (namespaces, &head.namespace) {
             (Some(globs), Some(namespace)) => globs.iter().any(|glob| glob.matches(namespace)),
-            (Some(_) | None, _) => true,
+            (Some(_), None) => false,
+            (None, _) => true,
         };
         inside && plan.selector.matches(&head.labels)
     }

@@ -123,6 +123,7 @@ fn plugin(
         refused: slot.refused.clone(),
         controllers: slot.controllers.iter().filter_map(|id| controllers.remove(id)).collect(),
         denied: slot.denied.iter().cloned().collect(),
+        idle: slot.idle.values().cloned().collect(),
     }
 }
 

@@ -11,7 +11,7 @@ use evenkeel_core::queue::Priority;
 use evenkeel_core::record::{PassRecord, Trigger};
 use evenkeel_core::retry::{self, Retry};
 
-use crate::answers::want_need;
+use crate::answers::widened;
 use crate::doubt::Doubt;
 use crate::keys::{Basis, Entry, Key, Memo, Wait};
 use crate::limits::{RESYNC_MIN, STALE_RUNS_MAX};
@@ -83,10 +83,14 @@ fn parked(shared: &Shared, taken: &Taken, need: &Need) {
     if !waits(&shared.state()) {
         return;
     }
+    let watch = widened(&taken.loaded.grant, need);
     // The watch may have been given up between the look and the parking, as one that no key needed.
-    want_need(&shared.cluster, &taken.loaded.grant, need);
+    shared.cluster.want(&watch.gvk, watch.scope.clone(), watch.depth);
+    shared.state().wait_along(taken.key, watch.clone(), shared.now());
     // Or it may have come into step: nobody would tell again. That a kind is served again will be told.
-    if shared.cluster.is_in_step(&need.gvk, &need.scope, need.depth) {
+    if shared.cluster.is_in_step(&watch.gvk, &watch.scope, watch.depth) {
+        shared.state().in_step(&watch.gvk, &watch.scope);
+    } else if shared.cluster.is_in_step(&need.gvk, &need.scope, need.depth) {
         let mut state = shared.state();
         if waits(&state) {
             state.unpark(taken.key);

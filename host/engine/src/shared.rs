@@ -261,7 +261,7 @@ impl Shared {
     /// One worker: takes keys, for ever.
     pub(crate) async fn work(self: Arc<Self>) {
         loop {
-            let (taken, more) = {
+            let (taken, more, sooner) = {
                 let mut state = self.state();
                 let now = self.now();
                 let taken = state.take(now);
@@ -269,8 +269,12 @@ impl Shared {
                     state.works(taken);
                     self.moves.fetch_add(1, Ordering::SeqCst);
                 }
-                (taken, state.queue.is_ready(now))
+                (taken, state.queue.is_ready(now), state.is_due_before_the_timer())
             };
+            if sooner {
+                // Some were put off.
+                self.timer.notify_one();
+            }
             let Some(taken) = taken else {
                 self.ready.notified().await;
                 continue;

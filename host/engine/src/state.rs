@@ -23,6 +23,7 @@ use crate::health::Health;
 use crate::keys::{Basis, ControllerId, Entry, Key, Keys, Memo, Wait};
 use crate::limits::{DENIALS_MAX, WORKERS_SHARE};
 use crate::plugin::{ControllerPlan, Loaded};
+use crate::scouts::Awaited;
 use crate::status::Refusal;
 
 /// Everything that changes while the host runs.
@@ -88,6 +89,8 @@ pub(crate) struct Slot {
     pub(crate) refused: Option<Refusal>,
     /// What its grant denied it; each sentence once.
     pub(crate) denied: BTreeSet<String>,
+    /// Its controllers that have nothing to look after, and why.
+    pub(crate) idle: BTreeMap<ControllerId, String>,
     /// Its controllers, in the order of the manifest.
     pub(crate) controllers: Vec<ControllerId>,
 }
@@ -100,6 +103,8 @@ pub(crate) struct ControllerSlot {
     pub(crate) index: usize,
     pub(crate) primary: Gvk,
     pub(crate) counts: Counts,
+    /// Watches that passes of it wait for.
+    pub(crate) awaited: BTreeMap<Need, Awaited>,
 }
 
 /// What a controller did so far.
@@ -225,6 +230,7 @@ impl State {
             held: None,
             refused: None,
             denied: BTreeSet::new(),
+            idle: BTreeMap::new(),
             controllers,
         };
         self.plugins.insert(name, slot);
@@ -261,6 +267,7 @@ impl State {
             index: 0,
             primary,
             counts: Counts::default(),
+            awaited: BTreeMap::new(),
         };
         self.controllers.insert(id, slot);
         id
@@ -417,6 +424,9 @@ impl State {
         let full = self.controllers_at_their_share();
         loop {
             let (key, queued) = self.queue.pop_unless(now, |lane| full.contains(&lane))?;
+            if self.is_held_up(key, &queued, now) {
+                continue;
+            }
             match self.begin(key, &queued, now) {
                 Some(taken) => return Some(taken),
                 None => self.queue.done(&key, now),

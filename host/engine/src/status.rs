@@ -43,6 +43,8 @@ pub struct PluginStatus {
     pub controllers: Vec<ControllerStatus>,
     /// What its grant denied it, each sentence once, bounded.
     pub denied: Vec<String>,
+    /// Which of its controllers have nothing to look after under its grant, and why; a sentence each.
+    pub idle: Vec<String>,
 }
 
 /// Whether a plugin acts.

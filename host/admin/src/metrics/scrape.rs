@@ -174,7 +174,7 @@ struct Watches {
 
 impl Watches {
     fn count(&mut self, watch: &WatchHealth) {
-        if watch.state == WatchState::Unserved {
+        if matches!(watch.state, WatchState::Unserved | WatchState::Empty) {
             // There is nothing to watch.
             return;
         }

@@ -17,7 +17,7 @@ use evenkeel_core::target::ActionTarget;
 use super::look::{Look, Stop};
 use super::prune::deletion;
 use super::world::{Sight, Standing};
-use crate::answers::{action_depth, is_secret, need_of, want_object};
+use crate::answers::{action_depth, is_secret, need_of, want, want_object};
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
 
@@ -96,6 +96,7 @@ impl Look<'_> {
     /// the evidence is fresh.
     async fn make_sure(&mut self, targets: &[ActionTarget<'_>], prune: &[Gvk]) -> Result<(), Stop> {
         self.watch_over(targets, prune);
+        self.want_all(targets, prune);
         let mut irreversible = false;
         for target in targets {
             // What is not granted is refused when its turn comes; until then nobody looks at it.
@@ -110,7 +111,6 @@ impl Look<'_> {
                 continue;
             }
             let depth = action_depth(target.action());
-            want_object(&self.shared.cluster, &self.taken.loaded.grant, object, depth);
             match self.standing(object, depth) {
                 Standing::Known(sight) => irreversible |= is_irreversible(target, sight.current.as_deref()),
                 Standing::Unserved => {}
@@ -121,6 +121,24 @@ impl Look<'_> {
             targets.iter().filter_map(|target| target.object().cloned()).collect();
         irreversible |= !self.victims(prune, &named)?.is_empty();
         if irreversible { self.check_evidence(self.prune_queries(prune)).await } else { Ok(()) }
+    }
+
+    /// Has everything watched that has to be known of before any of this is done: the pass may wait for all of it at once, and
+    /// not for one kind after the other.
+    fn want_all(&self, targets: &[ActionTarget<'_>], prune: &[Gvk]) {
+        let (cluster, grant) = (&self.shared.cluster, &self.taken.loaded.grant);
+        for target in targets {
+            if let Some(object) = target.object().filter(|_| is_watched(target.action()))
+                && grant.allows_action(target, &self.taken.object).is_ok()
+            {
+                want_object(cluster, grant, object, action_depth(target.action()));
+            }
+        }
+        for query in self.prune_queries(prune) {
+            if grant.allows_query(&query).is_ok() {
+                want(cluster, grant, &query);
+            }
+        }
     }
 
     /// Has what these actions leave behind wake the key when it drifts, before any of them is done.

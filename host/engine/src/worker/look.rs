@@ -354,7 +354,7 @@ impl<'a> Look<'a> {
         self.counted.calls += 1;
         match self.taken.loaded.guest.reconcile(request).await {
             Ok(GuestReply { outcome: Ok(reply), stats }) => {
-                self.notes.replied(&reply, stats);
+                self.notes.replied(self.taken, &reply, stats);
                 Ok(reply)
             }
             Ok(GuestReply { outcome: Err(failure), stats }) => {

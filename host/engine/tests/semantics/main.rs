@@ -10,6 +10,7 @@ mod journal;
 mod kinds;
 mod level;
 mod load;
+mod logs;
 mod memo;
 mod noop;
 mod outside;

@@ -75,6 +75,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
             install_crds: args.install_crds,
             workers: args.workers,
             streaming_lists: true,
+            aggregated_discovery: true,
             ..operations.options(client.clone())
         })?;
         // Before the API server is waited for: the probes say that it is.
