@@ -118,7 +118,7 @@ pub async fn run(
         Management::start(management, Arc::clone(&device), Arc::clone(&service), status.subscribe())
     });
     let outcome = tokio::select! {
-        outcome = live(&options, &client, &device, &service, &status, stopped) => outcome,
+        outcome = live(&options, &client, &host, &device, &service, &status, stopped) => outcome,
         () = hangups(&options, &host, &device) => Ok(None),
     };
     drop(management);
@@ -146,6 +146,7 @@ fn open_device(options: &AgentOptions, service: &Arc<Service>) -> anyhow::Result
 async fn live(
     options: &AgentOptions,
     client: &kube::Client,
+    host: &Host,
     device: &Arc<LinuxDevice>,
     service: &Arc<Service>,
     status: &watch::Sender<Value>,
@@ -160,6 +161,8 @@ async fn live(
         Some(file) => file.read()?,
         None => json!({}),
     };
+    // From before the Device is made, so that no pass is missed.
+    let passes = host.subscribe();
     make(&devices, &options.name, &annotations).await?;
     let target = file.as_ref().and_then(SpecFile::version);
     let following = async {
@@ -169,7 +172,7 @@ async fn live(
         }
     };
     let wanted = if options.once { target } else { None };
-    let telling = tell::follow(&devices, &options.name, device, status, wanted);
+    let telling = tell::follow(&devices, &options.name, device, status, passes, wanted);
     tokio::select! {
         outcome = stopped => outcome.map(|()| None),
         outcome = following => outcome.map(|()| None),

@@ -4,14 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_engine::PassRecord;
 use evenkeel_providers::device::linux::LinuxDevice;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::Value;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 
-/// Between two looks at the status.
-const LOOK: Duration = Duration::from_millis(100);
+/// Between two looks at the status while no pass tells of one: others than the host may write it.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How an update ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +46,7 @@ pub(super) async fn follow(
     name: &str,
     device: &Arc<LinuxDevice>,
     published: &watch::Sender<Value>,
+    mut passes: Receiver<Arc<PassRecord>>,
     wanted: Option<String>,
 ) -> anyhow::Result<Settled> {
     let mut before = String::new();
@@ -68,7 +72,19 @@ pub(super) async fn follow(
                 return Ok(settled);
             }
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = next(&mut passes) => {}
+        }
+    }
+}
+
+/// Returns after a pass; its writes are done then. Several in a row are one.
+async fn next(passes: &mut Receiver<Arc<PassRecord>>) {
+    match passes.recv().await {
+        Ok(_) | Err(RecvError::Lagged(_)) => while passes.try_recv().is_ok() {},
+        // The host stops: there are no more.
+        Err(RecvError::Closed) => std::future::pending().await,
     }
 }
 

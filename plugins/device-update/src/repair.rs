@@ -10,6 +10,7 @@ use crate::flow::{Done, Flow, Halt};
 use crate::names::events;
 use crate::observe::{self, Observed};
 use crate::primary::Primary;
+use crate::staging;
 use crate::state::{Ended, FailedVersion, From, Phase, State, Target, Update};
 use crate::words::{Rollback, Source, WriteSpec};
 
@@ -241,6 +242,17 @@ fn other_target(flow: &mut Flow<'_>, files: &mut WriteSpec) -> Result<bool, Halt
             files.desired = Some(offered.source.clone());
             files.sensitive.device.clone_from(&offered.given);
             flow.desired = offered.device.clone();
+        }
+        // It was to overtake another one on the OS of both. Whatever it was is not known any more, but what it overtook is:
+        // that one goes on. Dropped, it would leave the machine on an OS that no spec in effect names.
+        Some(_) | None if update.rebooted && flow.desired.version != flow.current.version => {
+            let target =
+                Target { version: flow.desired.version.clone(), spec_hash: flow.desired.hash.clone() };
+            let resumed = Update { target, ..update.clone() };
+            let way_back = staging::way_back(&resumed);
+            files.rollback = Some(Rollback::Set(way_back.clone()));
+            flow.way_back = Some(way_back);
+            flow.state.update = Some(resumed);
         }
         Some(_) | None => {
             flow.state.update = None;
