@@ -14,4 +14,5 @@ mod memory;
 mod processes;
 mod proxy;
 mod rights;
+mod start;
 mod world;

@@ -148,6 +148,15 @@ impl World {
         }
     }
 
+    /// The aggregated form of `/api` or `/apis`.
+    pub async fn aggregated(&self, path: &str) -> Value {
+        let accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+        let request = Request::get(path).header("accept", accept).body(Bytes::new()).expect("a request");
+        let answer = self.admin.send(request).await.expect("an answer");
+        assert!(answer.status.is_success(), "{path}: {}", answer.status);
+        serde_json::from_slice(&answer.body).expect("a document")
+    }
+
     /// The items of a list.
     pub async fn list(&self, path: &str) -> Vec<Value> {
         let answer = self.must("GET", path, &Value::Null).await;
