@@ -1,12 +1,11 @@
 //! What a start asks the API server for.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use evenkeel_test_cluster::PlaneOptions;
 use evenkeel_test_cluster::audit::{Asked, Audit};
 use expect_test::expect;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::host::HostOptions;
 use crate::kite;

@@ -116,10 +116,10 @@ impl Discovery {
 
     /// The kinds of a kind's group and version.
     async fn find(&self, rest: &Rest, gvk: &Gvk) -> Result<Kinds, RestError> {
-        if let Some(documents) = &self.documents {
-            if let Some(kinds) = documents.kinds(rest, gvk).await? {
-                return Ok(kinds);
-            }
+        if let Some(documents) = &self.documents
+            && let Some(kinds) = documents.kinds(rest, gvk).await?
+        {
+            return Ok(kinds);
         }
         ask(rest, &gvk.group, &gvk.version).await
     }

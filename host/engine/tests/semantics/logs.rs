@@ -97,7 +97,7 @@ async fn a_controller_whose_kind_lies_in_no_namespace_says_so_under_a_grant_of_n
             "controller fleets looks after nothing: Fleet.demo.dev lies in no namespace, and the grant is of some \
              namespaces only; a grant without the line `namespaces: [{granted}]` is missing"
         );
-        assert_eq!(world.plugin("demo").idle, [reason.clone()]);
+        assert_eq!(world.plugin("demo").idle, std::slice::from_ref(&reason));
         assert_eq!(looked_at(&plugin), ["Widget a/w"]);
         let of_it: Vec<_> =
             logged.warnings().into_iter().filter(|warning| warning.contains(&reason)).collect();
