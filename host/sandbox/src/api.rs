@@ -82,10 +82,19 @@ fn resource(inner: &Arc<Inner>, call: &Call, path: ResourcePath) -> Result<Respo
     if !target.resource.is_custom() {
         crate::negotiate::check_accepts(&call.headers)?;
     }
-    match verb {
+    if !target.resource.traits.offers.has(verb) {
+        return Err(ApiError::no_method());
+    }
+    let answer = match verb {
         "get" | "list" | "watch" => read::answer(inner, call, &target, verb),
         _ => write::answer(inner, call, &target, verb),
+    };
+    let mut response = answer.unwrap_or_else(|error| refusal(&error));
+    // Whoever is sent away by the route never came to the version that is deprecated.
+    if target.resource.is_custom() || response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        warn(&mut response, target.served().deprecation.as_slice());
     }
+    Ok(response)
 }
 
 /// A path that names nothing: in groups of our own that is an error like any other, elsewhere nobody is at home.

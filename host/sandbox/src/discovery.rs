@@ -3,7 +3,7 @@
 use crate::api::json_bytes;
 use crate::body::ApiBody;
 use crate::negotiate;
-use crate::resources::{Registry, Resource, Version, api_version};
+use crate::resources::{Offers, Registry, Resource, Version, api_version};
 use crate::review;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -141,6 +141,7 @@ fn served_in<'a>(
 
 fn verbs(resource: &Resource) -> Vec<&'static str> {
     let mut verbs = vec!["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+    verbs.retain(|verb| resource.traits.offers.has(verb));
     if resource.traits.no_collection_delete {
         verbs.retain(|verb| *verb != "deletecollection");
     }
@@ -164,7 +165,9 @@ fn resource_values(resource: &Resource, version: &Version) -> Vec<Value> {
         "kind": resource.kind,
         "verbs": verbs(resource),
     });
-    main["storageVersionHash"] = json!(storage_hash(resource));
+    if resource.traits.offers == Offers::All {
+        main["storageVersionHash"] = json!(storage_hash(resource));
+    }
     if !resource.short_names.is_empty() {
         main["shortNames"] = json!(resource.short_names);
     }
@@ -192,6 +195,9 @@ fn resource_values(resource: &Resource, version: &Version) -> Vec<Value> {
     }
     if resource.is("", "namespaces") {
         values.push(sub("finalize", "Namespace", &["update"]));
+    }
+    if resource.is("", "pods") {
+        values.push(sub("binding", "Binding", &["create"]));
     }
     values
 }
@@ -274,6 +280,13 @@ fn aggregated_resource(resource: &Resource, version: &Version) -> Value {
             "subresource": "finalize",
             "responseKind": {"group": group, "version": name, "kind": resource.kind},
             "verbs": ["update"],
+        }));
+    }
+    if resource.is("", "pods") {
+        subresources.push(json!({
+            "subresource": "binding",
+            "responseKind": {"group": group, "version": name, "kind": "Binding"},
+            "verbs": ["create"],
         }));
     }
     subresources.sort_by(|a, b| a["subresource"].as_str().cmp(&b["subresource"].as_str()));

@@ -74,6 +74,30 @@ pub(crate) struct Traits {
     pub no_collection_delete: bool,
     /// Stored as core's Event and converted.
     pub converted_event: bool,
+    /// What can be done with it at all.
+    pub offers: Offers,
+}
+
+/// What a resource can be asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Offers {
+    #[default]
+    All,
+    /// Only to be read, and nothing is ever stored: the state of components, of which there are none here.
+    Reads,
+    /// Only to be posted, and never stored: an order.
+    Posts,
+}
+
+impl Offers {
+    /// Whether a verb can be asked for.
+    pub(crate) fn has(self, verb: &str) -> bool {
+        match self {
+            Offers::All => true,
+            Offers::Reads => matches!(verb, "get" | "list"),
+            Offers::Posts => verb == "create",
+        }
+    }
 }
 
 impl Resource {

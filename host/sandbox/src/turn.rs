@@ -4,7 +4,7 @@ use crate::durable::Keeper;
 use crate::error::ApiError;
 use crate::identity::Identities;
 use crate::lifecycle::Chore;
-use crate::resources::{Registry, Resource};
+use crate::resources::{Offers, Registry, Resource};
 use crate::schema::{Empty, FieldError};
 use crate::services::Addresses;
 use crate::store::object::{Stored, key_of};
@@ -74,7 +74,11 @@ impl Target {
     }
 
     pub(crate) fn not_found(&self) -> ApiError {
-        ApiError::not_found(self.resource.subject(), &self.name)
+        let mut subject = self.resource.subject();
+        if self.resource.traits.offers == Offers::Reads {
+            subject.kind = &self.resource.singular;
+        }
+        ApiError::not_found(subject, &self.name)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The verbs that write, in the order of steps of the real server.
 
 pub(crate) mod admit;
+pub(crate) mod bind;
 pub(crate) mod create;
 pub(crate) mod decode;
 pub(crate) mod delete;

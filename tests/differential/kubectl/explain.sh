@@ -7,7 +7,9 @@ kubectl api-resources --api-group=differential.test
 kubectl api-resources --api-group=differential.test -o wide
 kubectl api-resources --api-group=apps
 kubectl api-resources --api-group=coordination.k8s.io -o name
-kubectl api-resources --namespaced=false --api-group='' | grep -v componentstatuses
+kubectl api-resources --api-group='' -o wide
+kubectl explain componentstatuses.conditions
+kubectl explain bindings.target
 kubectl api-versions | grep -v -e alpha -e beta -e autoscaling/v1
 kubectl auth can-i create configmaps
 kubectl auth can-i '*' '*'

@@ -1,11 +1,12 @@
 //! get, list and watch.
 
-use super::{Call, json_bytes, warn};
+use super::{Call, json_bytes};
 use crate::body::ApiBody;
 use crate::error::ApiError;
 use crate::faults::{Aim, Effect};
 use crate::list;
 use crate::negotiate::{self, IncludeObject};
+use crate::resources::Offers;
 use crate::sandbox::Inner;
 use crate::show::View;
 use crate::turn::Target;
@@ -34,23 +35,23 @@ pub(super) fn answer(
     if let Some(fault) = inner.hit(&aim).filter(|fault| fault.effect == Effect::None) {
         return Err(fault.error());
     }
-    let mut response = match verb {
-        "get" => get(inner, call, target, &view)?,
+    match verb {
+        "get" => get(inner, call, target, &view),
         "list" => {
-            let page = list::list(&inner.read().store, target, &call.query)?;
-            json_bytes(200, view.list(&page.metadata, &page.items, inner.now()))
+            let mut page = list::list(&inner.read().store, target, &call.query)?;
+            if target.resource.traits.offers == Offers::Reads {
+                // What is not stored has no version.
+                page.metadata = serde_json::json!({});
+            }
+            Ok(json_bytes(200, view.list(&page.metadata, &page.items, inner.now())))
         }
         _ => {
             let stream = watch::start(inner, &mut inner.write(), target, view, &call.query)?;
             let mut response = Response::new(ApiBody::stream(stream));
             super::set(&mut response, header::CONTENT_TYPE, "application/json");
-            response
+            Ok(response)
         }
-    };
-    if let Some(text) = &target.served().deprecation {
-        warn(&mut response, std::slice::from_ref(text));
     }
-    Ok(response)
 }
 
 /// The Go type of an object or a list of a kind: messages name it.
@@ -82,6 +83,7 @@ fn get(inner: &Arc<Inner>, call: &Call, target: &Target, view: &View) -> Result<
         "" => {}
         "status" if version.status => {}
         "scale" if version.scale.is_some() => {}
+        "binding" if target.resource.is("", "pods") => return Err(ApiError::no_method()),
         _ if target.resource.is_custom() => return Err(target.not_found()),
         _ => return Err(ApiError::no_resource()),
     }

@@ -12,6 +12,7 @@ use crate::sandbox::Inner;
 use crate::schema::FieldError;
 use crate::show::View;
 use crate::turn::{FieldValidation, Target, Turn, WriteOptions};
+use crate::verbs::bind;
 use crate::verbs::delete::{DeleteOptions, Deleted, success};
 use crate::verbs::patch::PatchKind;
 use crate::verbs::scale;
@@ -159,6 +160,15 @@ fn carry_out(
     let now = inner.now();
     let mut state = inner.write();
     let mut turn = Turn::new(&mut state, now, options);
+    if bind::is_for(target) {
+        let bound = turn.bind(target, &call.body, yaml);
+        turn.settle();
+        warnings.append(&mut turn.warnings);
+        let kept = state.keep();
+        record.name = bound?;
+        kept?;
+        return Ok(json_bytes(201, bind::DONE));
+    }
     let result = match (verb, target.subresource.as_str(), patch) {
         (_, "scale", patch) => turn.write_scale(target, patch, &call.body, yaml),
         ("create", _, _) => {
@@ -177,14 +187,13 @@ fn carry_out(
     kept?;
     record.name = written.stored.head.name.to_string();
     let code = if written.created { 201 } else { 200 };
-    let mut response = if target.subresource == "scale" {
+    let response = if target.subresource == "scale" {
         json_value(scale::read(target, &written.stored)?)
     } else if view.is_verbatim() {
         json_bytes(code, written.stored.json.clone())
     } else {
         json_bytes(code, view.object(&written.stored, now))
     };
-    warn(&mut response, target.served().deprecation.as_slice());
     Ok(response)
 }
 
@@ -196,6 +205,7 @@ fn not_offered(target: &Target, verb: &str) -> Option<Result<Response<ApiBody>, 
         "status" => version.status,
         "scale" => version.scale.is_some(),
         "finalize" => target.resource.is("", "namespaces"),
+        "binding" => target.resource.is("", "pods"),
         _ => false,
     };
     if !known {
@@ -204,7 +214,14 @@ fn not_offered(target: &Target, verb: &str) -> Option<Result<Response<ApiBody>, 
     }
     let on_collection = target.name.is_empty();
     let allowed = match verb {
-        "create" => on_collection && target.subresource.is_empty(),
+        "create" => {
+            if on_collection {
+                target.subresource.is_empty()
+            } else {
+                target.subresource == "binding"
+            }
+        }
+        _ if target.subresource == "binding" => false,
         "update" => !on_collection,
         "patch" | "apply" => !on_collection && target.subresource != "finalize",
         "delete" => target.subresource.is_empty(),

@@ -1,6 +1,6 @@
 //! The built-in resources, a line each.
 
-use super::{Resource, Scale, Traits, Version, api_version};
+use super::{Offers, Resource, Scale, Traits, Version, api_version};
 use crate::schema::{self, Gvk};
 use crate::store::TableId;
 
@@ -13,7 +13,8 @@ pub(super) struct Row {
     short: &'static str,
     /// `N` namespaced, `s` status subresource, `S` scale subresource, `a` category all, `x` category api-extensions,
     /// `g` generation, `G` generation also by annotations, `e` generation also by empty values, `u` created by PUT, `d` deletion answers with the object,
-    /// `c` no deletion of collections, `l` a PUT must name the resource version, `E` core's Event converted.
+    /// `c` no deletion of collections, `l` a PUT must name the resource version, `E` core's Event converted, `r` only read,
+    /// `p` only posted.
     pub flags: &'static str,
 }
 
@@ -64,6 +65,8 @@ const NET: &str = "networking.k8s.io";
 const STORAGE: &str = "storage.k8s.io";
 
 pub(super) const ROWS: &[Row] = &[
+    row("", "v1", "bindings", "Binding", "", "Np"),
+    row("", "v1", "componentstatuses", "ComponentStatus", "cs", "r"),
     row("", "v1", "configmaps", "ConfigMap", "cm", "N"),
     row("", "v1", "endpoints", "Endpoints", "ep", "Nu"),
     row("", "v1", "events", "Event", "ev", "Nu"),
@@ -142,6 +145,17 @@ impl Row {
         self.flags.contains(flag)
     }
 
+    /// The warning that comes with each answer.
+    fn deprecation(&self) -> Option<&'static str> {
+        match self.plural {
+            "componentstatuses" => Some("v1 ComponentStatus is deprecated in v1.19+"),
+            "endpoints" => {
+                Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+            }
+            _ => None,
+        }
+    }
+
     /// The resource, if its schema is known.
     pub(super) fn resource(&self, table: TableId) -> Option<Resource> {
         let ty = schema::builtin(Gvk::new(self.group, self.version, self.kind))?;
@@ -159,9 +173,7 @@ impl Row {
             scale,
             columns: Vec::new(),
             selectable: Vec::new(),
-            deprecation: (self.plural == "endpoints").then(|| {
-                "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice".to_owned()
-            }),
+            deprecation: self.deprecation().map(str::to_owned),
         };
         let mut categories = Vec::new();
         if self.has('a') {
@@ -191,6 +203,11 @@ impl Row {
                 unconditional_update: !self.has('l'),
                 no_collection_delete: self.has('c'),
                 converted_event: self.has('E'),
+                offers: match (self.has('r'), self.has('p')) {
+                    (true, _) => Offers::Reads,
+                    (_, true) => Offers::Posts,
+                    _ => Offers::All,
+                },
             },
             definition: None,
             shape: "".into(),

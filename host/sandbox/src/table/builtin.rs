@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 /// Headings by group and plural: names apart by `|`, `*` for those that only `-o wide` shows, `:` before a type other
 /// than string. `Name` comes first everywhere but in events.
 const HEADINGS: &[(&str, &str, &str)] = &[
+    ("", "componentstatuses", "Name|Status|Message|Error"),
     ("", "configmaps", "Name|Data|Age"),
     ("", "endpoints", "Name|Endpoints|Age"),
     ("", "events", "Last Seen|Type|Reason|Object|Subobject*|Source*|Message|First Seen*|Count*|Name*"),

@@ -78,6 +78,9 @@ impl Turn<'_> {
             self.admit_pod(target, object)?;
         }
         self.prepare_create(target, object)?;
+        if resource.is("", "pods") {
+            super::pods::hold_back(object, &self.now_text);
+        }
         let errors = target.served().ty.validate_create(object);
         if !errors.is_empty() {
             return Err(ApiError::invalid(resource.kind_subject(), name, &self.as_given(errors)));

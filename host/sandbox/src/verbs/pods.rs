@@ -74,6 +74,21 @@ impl Turn<'_> {
     }
 }
 
+/// Says of a new Pod with scheduling gates that no scheduler takes it yet.
+pub(crate) fn hold_back(pod: &mut Value, now: &str) {
+    let gated = pod["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+    if gated {
+        pod["status"]["conditions"] = json!([{
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+            "lastProbeTime": null,
+            "lastTransitionTime": now,
+        }]);
+    }
+}
+
 fn tolerate(spec: &mut Value) {
     let given = spec["tolerations"].as_array().cloned().unwrap_or_default();
     let text = |one: &Value, key: &str| one[key].as_str().unwrap_or_default().to_owned();
