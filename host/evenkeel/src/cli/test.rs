@@ -31,12 +31,12 @@ const INTERRUPTED: i32 = 130;
 #[command(after_help = "\
 Examples:
   evenkeel test plugins/kite
-  evenkeel test plugins/kite plugins/kite/scenarios/042-new-machine.yaml
+  evenkeel test plugins/kite/scenarios/042-new-machine.yaml
   evenkeel test kite.wasm scenarios --output junit > report.xml
   evenkeel test plugins/kite --update
   evenkeel test plugins/kite --cluster --context kind-throwaway")]
 pub struct TestArgs {
-    /// A component (`*.wasm`) or the folder of a plugin's crate.
+    /// A component (`*.wasm`), the folder of a plugin's crate, or scenarios that lie in such a folder.
     plugin: PathBuf,
     /// Scenario files, or folders of them; the plugin folder's own `scenarios` where none is given.
     scenarios: Vec<PathBuf>,
@@ -75,7 +75,7 @@ enum Form {
 }
 
 pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
-    let folders = folders(&args)?;
+    let (plugin, folders) = subject(&args)?;
     let files = file::discover(&folders).context("cannot find the scenarios")?;
     if files.is_empty() {
         bail!(
@@ -84,7 +84,7 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
         );
     }
     let runtime = plugin::runtime()?;
-    let guest: Arc<dyn Guest> = plugin::block_on(plugin::load(&runtime, &args.plugin, &args.build))?;
+    let guest: Arc<dyn Guest> = plugin::block_on(plugin::load(&runtime, &plugin, &args.build))?;
     #[allow(clippy::disallowed_methods, reason = "how long it took is shown, nothing rests on it")]
     let began = std::time::Instant::now();
     let mut outcomes =
@@ -156,21 +156,39 @@ fn break_off(broken_off: &Arc<AtomicBool>) {
     });
 }
 
-fn folders(args: &TestArgs) -> anyhow::Result<Vec<PathBuf>> {
+/// What is tested, and the files and folders of its scenarios. Scenarios alone are those of the crate that they lie in.
+fn subject(args: &TestArgs) -> anyhow::Result<(PathBuf, Vec<PathBuf>)> {
+    let given = &args.plugin;
+    if !given.exists() {
+        bail!("there is no {}: give a component (*.wasm) or the folder of a plugin's crate", given.display());
+    }
+    let is_scenarios = |path: &Path| match path.is_dir() {
+        true => !path.join("Cargo.toml").exists(),
+        false => path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml"),
+    };
+    if is_scenarios(given) {
+        let place =
+            given.canonicalize().with_context(|| format!("cannot find out where {} is", given.display()))?;
+        let Some(plugin) = place.ancestors().find(|folder| is_crate(folder)) else {
+            bail!("{} is no plugin, and lies in no plugin's crate: name the plugin first", given.display());
+        };
+        let scenarios = std::iter::once(given).chain(&args.scenarios).cloned().collect();
+        return Ok((plugin.to_owned(), scenarios));
+    }
     if !args.scenarios.is_empty() {
-        return Ok(args.scenarios.clone());
+        return Ok((given.clone(), args.scenarios.clone()));
     }
-    if !args.plugin.exists() {
-        bail!(
-            "there is no {}: give a component (*.wasm) or the folder of a plugin's crate",
-            args.plugin.display()
-        );
-    }
-    let own = args.plugin.join("scenarios");
+    let own = given.join("scenarios");
     if !own.is_dir() {
-        bail!("{} has no folder scenarios: name the scenario files", args.plugin.display());
+        bail!("{} has no folder scenarios: name the scenario files", given.display());
     }
-    Ok(vec![own])
+    Ok((given.clone(), vec![own]))
+}
+
+/// Whether a folder is a crate; a workspace alone is none.
+fn is_crate(folder: &Path) -> bool {
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml"));
+    manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "[package]"))
 }
 
 /// Every file, side by side; the outcomes are in the order of the files.
@@ -194,4 +212,76 @@ fn run_all(files: &[PathBuf], guest: &Arc<dyn Guest>, jobs: Option<usize>) -> Ve
     });
     outcomes.sort_by_key(|(index, _)| *index);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use expect_test::{Expect, expect};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: TestArgs,
+    }
+
+    /// A workspace with a crate and its scenarios, and scenarios of nobody beside it.
+    fn check(words: &[&str], expected: Expect) -> anyhow::Result<()> {
+        let root = tempfile::tempdir()?;
+        let at = root.path().canonicalize()?;
+        for folder in ["plugin/scenarios", "plugin/more", "bare", "stray"] {
+            std::fs::create_dir_all(at.join(folder))?;
+        }
+        for (file, text) in [
+            ("Cargo.toml", "[workspace]\n"),
+            ("plugin/Cargo.toml", "[package]\nname = \"plugin\"\n"),
+            ("bare/Cargo.toml", "[package]\nname = \"bare\"\n"),
+            ("plugin/scenarios/001.yaml", ""),
+            ("stray/002.yaml", ""),
+            ("built.wasm", ""),
+        ] {
+            std::fs::write(at.join(file), text)?;
+        }
+        let words = words.iter().map(|word| at.join(word).display().to_string());
+        let line = Line::try_parse_from(std::iter::once("test".to_owned()).chain(words))?;
+        let said = match subject(&line.args) {
+            Ok((plugin, scenarios)) => {
+                let scenarios: Vec<String> =
+                    scenarios.iter().map(|path| path.display().to_string()).collect();
+                format!("{}: {}", plugin.display(), scenarios.join(" "))
+            }
+            Err(error) => format!("error: {error:#}"),
+        };
+        expected.assert_eq(&said.replace(&format!("{}/", at.display()), ""));
+        Ok(())
+    }
+
+    #[test]
+    fn a_plugin_is_tested_by_its_own_scenarios_or_by_those_that_are_named() -> anyhow::Result<()> {
+        check(&["plugin"], expect!["plugin: plugin/scenarios"])?;
+        check(&["plugin", "stray", "plugin/more"], expect!["plugin: stray plugin/more"])?;
+        check(&["built.wasm", "stray"], expect!["built.wasm: stray"])?;
+        check(&["bare"], expect!["error: bare has no folder scenarios: name the scenario files"])?;
+        check(
+            &["missing"],
+            expect![
+                "error: there is no missing: give a component (*.wasm) or the folder of a plugin's crate"
+            ],
+        )
+    }
+
+    #[test]
+    fn scenarios_alone_are_those_of_the_crate_that_they_lie_in() -> anyhow::Result<()> {
+        check(&["plugin/scenarios"], expect!["plugin: plugin/scenarios"])?;
+        check(
+            &["plugin/scenarios/001.yaml", "plugin/more"],
+            expect!["plugin: plugin/scenarios/001.yaml plugin/more"],
+        )?;
+        check(
+            &["stray"],
+            expect!["error: stray is no plugin, and lies in no plugin's crate: name the plugin first"],
+        )
+    }
 }
