@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::directory::{Directory, Loader, LoaderError};
+use evenkeel_engine::journal::JournalOptions;
 use evenkeel_engine::{Host, HostOptions};
 use evenkeel_runtime::Runtime;
 use serde_json::{Value, json};
@@ -32,7 +33,9 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
         let sandbox = sandbox(&*guest, platform().into_iter().chain((0..users).map(user)))?;
         let client = kube::Client::new(sandbox.service(), "default");
         put(folder.path(), &variant(&wasm, 0))?;
-        let host = Host::start(HostOptions::new(client.clone()))?;
+        // Every pass of the run stays in it, so that none can be missed for want of room.
+        let journal = JournalOptions { bytes_max: usize::MAX, ..JournalOptions::default() };
+        let host = Host::start(HostOptions { journal, ..HostOptions::new(client.clone()) })?;
         let _directory = Directory::open(host.clone(), Arc::new(loader(&runtime)), folder.path()).await?;
         settle(&host).await;
 
