@@ -115,6 +115,10 @@ fn settled(status: &Value, condition: &Value, device: &LinuxDevice, wanted: &str
         "Updated" if versions.current.0 == wanted && text(status, "/config/renderedVersion") == wanted => {
             Some(Settled::Updated { version: wanted.to_owned() })
         }
+        // Back at what is in effect: the condition is that of the version which failed in between.
+        "Error" if versions.current.0 == wanted && !device.updates() => {
+            Some(Settled::Updated { version: wanted.to_owned() })
+        }
         "Error" if failed && !device.updates() => {
             // The condition may still be that of an earlier failure.
             let message = device.failure_of(wanted).unwrap_or_else(|| text(condition, "/message").to_owned());

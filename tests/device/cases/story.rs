@@ -44,6 +44,9 @@ fn the_story_of_the_guide_is_so() {
     // The same again is not tried again, and another one is.
     assert_eq!(device.run(0, 0).0, Ended::Failed);
     assert_eq!(device.state("update-state.json", "/failed/1"), serde_json::Value::Null);
+    // Back at what is in effect there is nothing to wait for.
+    assert_eq!(run(&device, &sample("two.yaml")).0, Ended::Updated);
+    assert_eq!(device.tree(), before, "byte for byte");
     assert_eq!(run(&device, &sample("one.yaml")).0, Ended::Updated);
     assert!(!device.root().join("etc/app").exists(), "what the second one brought is gone");
     // A hook of the samples looks for two of the words: its command does stand there.
