@@ -95,10 +95,6 @@ fn a_bootstrap_token_stands_nowhere_in_a_journal() {
     }
 }
 
-/// Files whose journal is not the same each time yet. Tokio's `watch` wakes those who wait in an order by chance: the workers that
-/// wait for a simulated vCenter to be watched, and the sandbox's watches of one kind.
-const UNSTEADY: &[&str] = &["042-b-whole-life.yaml", "090-side-by-side.yaml"];
-
 /// One file in so many is run again: all of them would take minutes.
 const SAMPLE: usize = 5;
 
@@ -115,8 +111,7 @@ fn the_same_scenario_leaves_the_same_journal_however_busy_the_machine_is() {
 }
 
 fn sample_of(plugin: &Tested) -> Vec<PathBuf> {
-    let steady = |path: &PathBuf| !UNSTEADY.iter().any(|name| path.ends_with(name));
-    files_of(plugin).into_iter().filter(steady).step_by(SAMPLE).collect()
+    files_of(plugin).into_iter().step_by(SAMPLE).collect()
 }
 
 /// What differs from a run alone, when many run at once.

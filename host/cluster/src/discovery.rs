@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 
 use evenkeel_core::contract::Gvk;
 use serde::Deserialize;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use self::aggregated::Documents;
 use crate::rest::{Call, JSON, Rest, RestError, group_path, lock};
@@ -53,8 +54,8 @@ pub(crate) struct Discovery {
     known: Mutex<BTreeMap<Gvk, Served>>,
     /// One question a group and version at a time: a start with twenty watches of one group asks once.
     asking: Mutex<BTreeMap<GroupVersion, Arc<tokio::sync::Mutex<()>>>>,
-    /// Raised whenever what was known has changed.
-    changes: watch::Sender<u64>,
+    /// Rung whenever what was known has changed.
+    changes: Notify,
 }
 
 #[derive(Deserialize)]
@@ -80,13 +81,14 @@ impl Discovery {
             documents: aggregated.then(Documents::new),
             known: Mutex::new(BTreeMap::new()),
             asking: Mutex::new(BTreeMap::new()),
-            changes: watch::Sender::new(0),
+            changes: Notify::new(),
         }
     }
 
-    /// A receiver that is told whenever a kind came or went, or is served otherwise.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.changes.subscribe()
+    /// Ends when a kind has come or gone, or is served otherwise, since it was asked for. Those who wait are woken in the order in
+    /// which they came.
+    pub(crate) fn change(&self) -> Notified<'_> {
+        self.changes.notified()
     }
 
     /// What is known of it without asking.
@@ -160,7 +162,7 @@ impl Discovery {
             *served = now;
         }
         if other {
-            self.changes.send_modify(|count| *count += 1);
+            self.changes.notify_waiters();
         }
         changed
     }

@@ -184,36 +184,32 @@ impl Watch {
     async fn unserved(&mut self) -> State {
         self.enter(WatchState::Unserved);
         self.shared.look_for_kinds();
-        let mut changes = self.shared.discovery.changes();
         loop {
-            changes.borrow_and_update();
+            // Before the look, so that nothing comes between the two.
+            let change = self.shared.discovery.change();
             if self.shared.discovery.known(&self.gvk).is_none_or(|served| served.is_yes()) {
                 self.failures = 0;
                 return State::Resolve;
             }
-            if changes.changed().await.is_err() {
-                return State::Resolve;
-            }
+            change.await;
         }
     }
 
     /// What lies in no namespace has no part in one: there is nothing to ask the API server for.
     async fn empty(&mut self) -> State {
         self.enter(WatchState::Empty);
-        let mut changes = self.shared.discovery.changes();
         let relist = read(&self.kind).relist(&self.scope, self.depth);
         let changed = write(&self.kind).listed(relist, None);
         self.shared.tell(changed).await;
         self.shared.synced(&self.gvk, &self.scope).await;
         loop {
-            changes.borrow_and_update();
+            // Before the look, so that nothing comes between the two.
+            let change = self.shared.discovery.change();
             match self.shared.discovery.known(&self.gvk) {
                 Some(Served::Yes { namespaced: false, .. }) => {}
                 Some(Served::Yes { namespaced: true, .. } | Served::No) | None => return State::Resolve,
             }
-            if changes.changed().await.is_err() {
-                return State::Resolve;
-            }
+            change.await;
         }
     }
 

@@ -34,6 +34,7 @@ mod selector;
 mod service;
 mod services;
 mod show;
+mod signal;
 pub mod standins;
 mod store;
 mod table;

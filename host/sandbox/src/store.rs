@@ -3,42 +3,35 @@
 pub(crate) mod history;
 pub(crate) mod object;
 
+use crate::signal::{Bell, Listener};
 use history::{Event, EventKind, History};
 use object::{Key, Stored};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use tokio::sync::watch;
 
 /// Number of a table. Never used twice, so that a kind that comes back is a new one.
 pub(crate) type TableId = u32;
-
-/// What a watcher is woken with: the newest revision of the table, and how often its watches were cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Signal {
-    pub revision: u64,
-    pub cuts: u64,
-}
 
 /// The objects of one resource.
 pub(crate) struct Table {
     pub objects: BTreeMap<Key, Arc<Stored>>,
     pub history: History,
-    pub signal: watch::Sender<Signal>,
+    pub signal: Bell,
     /// Where watches of single objects listen, so that a write wakes those of its object alone.
     singles: BTreeMap<Key, Single>,
 }
 
 /// What watches of one object listen to.
 struct Single {
-    signal: watch::Sender<Signal>,
+    signal: Bell,
     /// The events of the object since somebody listened first, up to a number.
     history: History,
 }
 
 impl Table {
     fn new(revision: u64) -> Table {
-        let (signal, _) = watch::channel(Signal { revision, cuts: 0 });
+        let signal = Bell::new(revision);
         let history = History::new(revision);
         Table { objects: BTreeMap::new(), history, signal, singles: BTreeMap::new() }
     }
@@ -168,24 +161,21 @@ impl Store {
         if let Some(table) = self.tables.get(&id) {
             let singles = table.singles.values().map(|single| &single.signal);
             for signal in singles.chain([&table.signal]) {
-                signal.send_modify(|signal| signal.cuts += 1);
+                signal.ring(|signal| signal.cuts += 1);
             }
         }
     }
 
     /// Listens to one object of a table. What happened before is in the history of the table.
-    pub(crate) fn listen(&mut self, id: TableId, key: &Key) -> Option<watch::Receiver<Signal>> {
+    pub(crate) fn listen(&mut self, id: TableId, key: &Key) -> Option<Listener> {
         let revision = self.revision;
         let table = self.tables.get_mut(&id)?;
         // Those to whom nobody listens any more go now and then, so that each call stays cheap.
         if table.singles.len().is_power_of_two() {
-            table.singles.retain(|_, single| single.signal.receiver_count() > 0);
+            table.singles.retain(|_, single| single.signal.has_listeners());
         }
-        let new = || Single {
-            signal: watch::channel(Signal { revision, cuts: 0 }).0,
-            history: History::new(revision),
-        };
-        Some(table.singles.entry(key.clone()).or_insert_with(new).signal.subscribe())
+        let new = || Single { signal: Bell::new(revision), history: History::new(revision) };
+        Some(table.singles.entry(key.clone()).or_insert_with(new).signal.listener())
     }
 
     /// The events of one object after a revision, as those have it who listen to it; none where nobody listened then.
@@ -265,7 +255,7 @@ impl Store {
         for table in self.tables.values_mut() {
             table.history = History::new(revision);
             table.singles.clear();
-            table.signal.send_modify(|signal| signal.revision = revision);
+            table.signal.ring(|signal| signal.revision = revision);
         }
     }
 
@@ -280,10 +270,10 @@ impl Store {
             let event = Arc::new(event);
             if let Some(single) = table.singles.get_mut(&event.object.key()) {
                 single.history.push(event.clone());
-                single.signal.send_modify(|signal| signal.revision = revision);
+                single.signal.ring(|signal| signal.revision = revision);
             }
             table.history.push(event);
-            table.signal.send_modify(|signal| signal.revision = revision);
+            table.signal.ring(|signal| signal.revision = revision);
         }
     }
 

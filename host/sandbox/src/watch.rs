@@ -6,7 +6,7 @@ use crate::request::Query;
 use crate::sandbox::Inner;
 use crate::selector::Filter;
 use crate::show::View;
-use crate::store::Signal;
+use crate::signal::Listener;
 use crate::store::history::{Event, EventKind, event_line};
 use crate::store::object::{Key, Stored, key_of};
 use crate::turn::{State, Target};
@@ -15,7 +15,6 @@ use futures::Stream;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Events taken from the history at a time.
@@ -30,7 +29,7 @@ struct Watch {
     inner: Arc<Inner>,
     view: View,
     filter: Filter,
-    signal: watch::Receiver<Signal>,
+    signal: Listener,
     cuts: u64,
     /// The revision up to which everything was sent.
     at: u64,
@@ -84,11 +83,11 @@ pub(crate) fn start(
     let timeout = seconds.filter(|seconds| *seconds > 0).map_or(DEFAULT_TIMEOUT, Duration::from_secs);
     let bookmarks = query.flag("allowWatchBookmarks");
     let single = single_key(target, &filter);
-    let signal = match &single {
+    let mut signal = match &single {
         Some(key) => state.store.listen(target.resource.table, key).ok_or_else(|| target.not_found())?,
-        None => table.signal.subscribe(),
+        None => table.signal.listener(),
     };
-    let cuts = signal.borrow().cuts;
+    let cuts = signal.hear().cuts;
     let now = Instant::now();
     let watch = Watch {
         inner: inner.clone(),
@@ -118,7 +117,7 @@ impl Watch {
     /// The next lines; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if self.over || self.signal.borrow_and_update().cuts != self.cuts {
+            if self.over || self.signal.hear().cuts != self.cuts {
                 return None;
             }
             if let Some(lines) = self.initial_lines().or_else(|| self.event_lines()) {

@@ -14,11 +14,12 @@ mod methods;
 mod state;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
@@ -51,8 +52,10 @@ pub struct Simulated {
 
 struct Shared {
     state: Mutex<State>,
-    /// The version of the state, for whoever waits for the next.
-    version: watch::Sender<u64>,
+    /// The version of the state that was told of last.
+    told: AtomicU64,
+    /// There is a later one. Those who wait are woken in the order in which they came.
+    later: Notify,
 }
 
 impl Shared {
@@ -67,19 +70,21 @@ impl Shared {
         let result = change(&mut state);
         let version = state.version;
         drop(state);
-        self.version.send_if_modified(|told| std::mem::replace(told, version) != version);
+        if self.told.swap(version, Ordering::SeqCst) != version {
+            self.later.notify_waiters();
+        }
         result
     }
 
     /// Has happen what is due, for ever.
     async fn run(self: Arc<Self>) {
-        let mut version = self.version.subscribe();
         loop {
+            let later = self.later.notified();
             let due = self.lock().next_due();
             tokio::select! {
                 biased; // The same order in each run.
                 () = until(due) => self.with(|_| ()),
-                changed = version.changed() => if changed.is_err() { return },
+                () = later => {}
             }
         }
     }
@@ -88,9 +93,8 @@ impl Shared {
         let seconds = call.parameters.get("options").and_then(|options| options.get("maxWaitSeconds"));
         let seconds = seconds.and_then(Data::int).and_then(|seconds| u64::try_from(seconds).ok());
         let until = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
-        let mut version = self.version.subscribe();
         loop {
-            version.borrow_and_update();
+            let later = self.later.notified();
             let updates = self.with(|state| {
                 // Without a session, or with waiting switched off, it ends as any other call does.
                 if !state.logged_in || !state.watches_work {
@@ -106,7 +110,7 @@ impl Shared {
             }
             tokio::select! {
                 biased; // The same order in each run, and what happened before that nothing did.
-                changed = version.changed() => if changed.is_err() { return Ok(methods::nothing()) },
+                () = later => {}
                 () = self::until(until) => return Ok(methods::nothing()),
             }
         }
@@ -124,7 +128,7 @@ impl Simulated {
     /// Starts it; call it inside a tokio runtime.
     pub fn start(config: &ServerConfig, seed: u64) -> Self {
         let state = Mutex::new(State::new(config, seed));
-        let shared = Arc::new(Shared { state, version: watch::Sender::default() });
+        let shared = Arc::new(Shared { state, told: AtomicU64::default(), later: Notify::new() });
         let mut tasks = JoinSet::new();
         tasks.spawn(Arc::clone(&shared).run());
         Self { shared, _tasks: tasks }

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evenkeel_core::contract::ExternalQuery;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 use crate::changes::Changes;
@@ -35,7 +35,9 @@ pub(crate) struct Watch {
     server: String,
     changes: Arc<Changes>,
     inner: Mutex<Inner>,
-    standing: watch::Sender<Standing>,
+    standing: Mutex<Standing>,
+    /// It stands otherwise. Those who wait are woken in the order in which they came, so that equal scenarios make equal journals.
+    stands: Notify,
     /// There is something to watch, or something else to do.
     more: Notify,
     /// Whoever changes the view holds it.
@@ -149,7 +151,8 @@ impl Watch {
             server: server.to_owned(),
             changes,
             inner: Mutex::default(),
-            standing: watch::Sender::default(),
+            standing: Mutex::default(),
+            stands: Notify::new(),
             more: Notify::new(),
             changing: tokio::sync::Mutex::default(),
         }
@@ -191,19 +194,33 @@ impl Watch {
         held()
     }
 
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How it stands from now on; how it stood before.
+    fn stand(&self, standing: Standing) -> Standing {
+        let before = std::mem::replace(&mut *self.standing(), standing);
+        self.stands.notify_waiters();
+        before
+    }
+
     /// The collector, as soon as it is known whether there is one.
     async fn collector(&self) -> Option<Collector> {
-        let mut standing = self.standing.subscribe();
-        let known = standing.wait_for(|standing| *standing != Standing::Coming).await.ok()?;
-        match &*known {
-            Standing::Up(collector) => Some(collector.clone()),
-            Standing::Coming | Standing::Broken => None,
+        loop {
+            let stands = self.stands.notified();
+            match &*self.standing() {
+                Standing::Up(collector) => return Some(collector.clone()),
+                Standing::Broken => return None,
+                Standing::Coming => {}
+            }
+            stands.await;
         }
     }
 
     /// How an object stands, for an answer to this question, where it need not be read for that.
     pub(crate) fn known(&self, object: &MoRef, query: &ExternalQuery) -> Option<Properties> {
-        if !matches!(&*self.standing.borrow(), Standing::Up(_)) {
+        if !matches!(&*self.standing(), Standing::Up(_)) {
             return None;
         }
         let mut inner = self.lock();
@@ -250,7 +267,7 @@ impl Watch {
     /// Whether everything that is to be watched is, as far as that works.
     pub(crate) fn settled(&self) -> bool {
         let inner = self.lock();
-        match &*self.standing.borrow() {
+        match &*self.standing() {
             Standing::Coming => inner.objects.is_empty(),
             Standing::Up(_) => inner.listing.is_full(),
             Standing::Broken => true,
@@ -288,7 +305,7 @@ impl Watch {
         let mut inner = self.lock();
         inner.listing.renew(None);
         inner.objects.values_mut().for_each(|watched| watched.known = None);
-        match self.standing.send_replace(Standing::Broken) {
+        match self.stand(Standing::Broken) {
             Standing::Up(collector) => {
                 inner.left.push(collector);
                 true
@@ -318,7 +335,7 @@ impl Watch {
         }
         let first = wait_call(&collector.collector, "", Duration::ZERO);
         let mut version = self.take(&session.call_waiting(&first, WAIT).await?);
-        self.standing.send_replace(Standing::Up(collector.clone()));
+        self.stand(Standing::Up(collector.clone()));
         loop {
             let call = wait_call(&collector.collector, &version, WAIT);
             let next = self.take(&session.call_waiting(&call, WAIT).await?);
@@ -565,7 +582,7 @@ mod tests {
             let change = inner.listing.change(10).expect("something to add");
             inner.listing.changed(&view, change);
         }
-        watch.standing.send_replace(Standing::Up(Collector { collector, view }));
+        watch.stand(Standing::Up(Collector { collector, view }));
         asking.rests_on(power("off"));
         (watch, vm)
     }

@@ -95,6 +95,7 @@ impl Stillness {
             state.hold = None;
         }
         tokio::select! {
+            biased; // The same order in each run.
             () = landed => {}
             () = tokio::time::sleep_until(end) => {}
         }

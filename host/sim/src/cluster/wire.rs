@@ -176,6 +176,7 @@ async fn forward(
     }
     loop {
         let frame = tokio::select! {
+            biased; // The same order in each run.
             () = frames.closed() => return,
             frame = body.frame() => frame,
         };
