@@ -14,6 +14,9 @@ const POLL: Duration = Duration::from_secs(10);
 /// Longer than anything here takes.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// Tasks whose end is timed, where `EVENKEEL_TASKS` says nothing else: a hundred and more for a figure.
+const TASKS: usize = 20;
+
 /// Machines that are made at once.
 const MACHINES: u32 = 200;
 
@@ -31,8 +34,10 @@ async fn a_finished_task_moves_its_machine_on_long_before_a_poll_would() {
     };
     let millis = TASK.as_millis();
     world.vcsim.control(&format!("task-delay?CloneVm={millis}")).expect("a delay");
+    let tasks =
+        std::env::var("EVENKEEL_TASKS").map_or(TASKS, |text| text.parse().expect("a number of tasks"));
     let mut late = Vec::new();
-    for number in 0..20 {
+    for number in 0..tasks {
         let name = format!("m-{number}");
         world.create(&name).await;
         let of = |machine: &Value| machine["status"]["task"]["operation"] == "Clone";
@@ -43,9 +48,9 @@ async fn a_finished_task_moves_its_machine_on_long_before_a_poll_would() {
         late.push(began.elapsed().saturating_sub(TASK));
     }
     late.sort();
-    let (p50, p99) = (late[late.len() / 2], late[late.len() - 1]);
+    let [p50, p99] = [0.5, 0.99].map(|share| late[(late.len() as f64 * share) as usize]);
     eprintln!(
-        "task finished, machine moved on: p50 {p50:?}, longest of 20 {p99:?}; a poll takes up to {POLL:?}"
+        "task finished, machine moved on, {tasks} times: p50 {p50:?}, p99 {p99:?}; a poll takes up to {POLL:?}"
     );
     assert!(p99 < POLL / 2, "{late:?}");
 }
