@@ -8,6 +8,8 @@ mod world;
 
 use world::{MACHINES, World};
 
+use crate::names;
+
 /// Something that happens.
 #[derive(Clone, Debug)]
 enum Event {
@@ -27,7 +29,25 @@ enum Event {
     Cloud(bool),
     /// A VM vanishes.
     LoseVm(usize),
+    /// The machine's Node is well, or not.
+    Ready(usize, bool),
+    /// Somebody wants the machine to be kept, or not.
+    Keep(usize, &'static str),
+    /// The machine's Node gets a label of an update in place, or loses them.
+    Update(usize, Option<(&'static str, &'static str)>),
+    /// So many minutes pass.
+    Time(i64),
 }
+
+/// What may be asked for a machine that failed.
+const WISHES: [&str; 6] = ["now", "when-failed", "auto-preserved", "false", "", "nonsense"];
+/// What may be said of an update in place.
+const LABELS: [(&str, &str); 4] = [
+    (names::UPDATE_CANDIDATE, "true"),
+    (names::UPDATE_SELECTED, "true"),
+    (names::UPDATE_RESULT, "successful"),
+    (names::UPDATE_RESULT, "failed"),
+];
 
 fn event() -> impl Strategy<Value = Event> {
     let machine = || 0..MACHINES.len();
@@ -43,6 +63,11 @@ fn event() -> impl Strategy<Value = Event> {
         1 => machine().prop_map(Event::Join),
         1 => any::<bool>().prop_map(Event::Cloud),
         1 => machine().prop_map(Event::LoseVm),
+        1 => (machine(), any::<bool>()).prop_map(|(index, ready)| Event::Ready(index, ready)),
+        1 => (machine(), prop::sample::select(&WISHES[..])).prop_map(|(index, wish)| Event::Keep(index, wish)),
+        2 => (machine(), prop::option::weighted(0.8, prop::sample::select(&LABELS[..])))
+            .prop_map(|(index, label)| Event::Update(index, label)),
+        1 => prop::sample::select(&[1, 15, 600, 6000][..]).prop_map(Event::Time),
     ]
 }
 
@@ -59,6 +84,10 @@ fn happen(world: &mut World, event: &Event) {
         Event::Join(index) => world.join(MACHINES[index]),
         Event::Cloud(works) => world.cloud_works = works,
         Event::LoseVm(index) => world.lose_vm(MACHINES[index]),
+        Event::Ready(index, ready) => world.set_ready(MACHINES[index], ready),
+        Event::Keep(index, wish) => world.keep(MACHINES[index], wish),
+        Event::Update(index, label) => world.label_node(MACHINES[index], label),
+        Event::Time(minutes) => world.minutes += minutes,
     }
 }
 
@@ -82,6 +111,7 @@ proptest! {
         world.cloud_works = true;
         world.rest();
         prop_assert_eq!(world.silent_losses(), Vec::<String>::new());
+        prop_assert_eq!(world.stray_taints(), Vec::<String>::new(), "a Node is held back for nothing");
         prop_assert_eq!(world.broken.clone(), Vec::<String>::new());
 
         // And when all is there again and then deleted, in whatever order, nothing remains.

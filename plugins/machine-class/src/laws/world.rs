@@ -34,7 +34,8 @@ pub struct World {
     /// Laws that were broken in the middle of a pass.
     pub broken: Vec<String>,
     uids: u32,
-    minutes: i64,
+    /// The time, since the start.
+    pub minutes: i64,
 }
 
 impl World {
@@ -134,6 +135,53 @@ impl World {
         if let Some(machine) = self.objects.get(&key("Machine", name)) {
             self.vms.remove(text(machine, "/metadata/uid"));
         }
+    }
+
+    pub fn set_ready(&mut self, name: &str, ready: bool) {
+        if let Some(node) = self.objects.get_mut(&key("Node", name)) {
+            let status = if ready { "True" } else { "Unknown" };
+            let ready = json!([{"type": "Ready", "status": status}]);
+            node["status"]["conditions"] = by_type(&node["status"]["conditions"], &ready);
+        }
+    }
+
+    pub fn keep(&mut self, name: &str, wish: &str) {
+        if let Some(machine) = self.objects.get_mut(&key("Machine", name)) {
+            machine["metadata"]["annotations"][names::PRESERVE] = wish.into();
+        }
+    }
+
+    /// Gives the Node a label, or takes those of updates away.
+    pub fn label_node(&mut self, name: &str, label: Option<(&str, &str)>) {
+        let Some(node) = self.objects.get_mut(&key("Node", name)) else { return };
+        match label {
+            Some((label, value)) => node["metadata"]["labels"][label] = value.into(),
+            None => {
+                if let Some(labels) = node["metadata"]["labels"].as_object_mut() {
+                    labels.retain(|label, _| !label.starts_with("node.machine.sapcloud.io/"));
+                }
+            }
+        }
+    }
+
+    /// Nodes that take no Pods as if their machines were kept, though those are not.
+    pub fn stray_taints(&self) -> Vec<String> {
+        let kept = |name: &str| {
+            let machine = self.objects.get(&key("Machine", name));
+            machine.is_some_and(|machine| {
+                machine.pointer("/status/currentStatus/preserveExpiryTime").is_some()
+                    || machine.pointer("/metadata/deletionTimestamp").is_some()
+            })
+        };
+        let tainted = |node: &Value| {
+            let taints = node.pointer("/spec/taints").and_then(Value::as_array);
+            taints.into_iter().flatten().any(|taint| taint["key"] == names::PRESERVED_TAINT)
+        };
+        let nodes = self.objects.iter().filter(|((kind, _), _)| kind == "Node");
+        nodes
+            .filter(|((_, name), node)| tainted(node) && !kept(name))
+            .map(|((_, name), _)| name.clone())
+            .collect()
     }
 
     /// Somebody takes our finalizers off an object that lives.
