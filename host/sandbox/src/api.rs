@@ -6,6 +6,7 @@ mod write;
 use crate::body::ApiBody;
 use crate::error::ApiError;
 use crate::request::{Query, ResourcePath, Target as Path, parse_path};
+use crate::resources::Offers;
 use crate::sandbox::Inner;
 use crate::turn::{State, Target};
 use crate::{discovery, openapi, review};
@@ -82,16 +83,19 @@ fn resource(inner: &Arc<Inner>, call: &Call, path: ResourcePath) -> Result<Respo
     if !target.resource.is_custom() {
         crate::negotiate::check_accepts(&call.headers)?;
     }
-    if !target.resource.traits.offers.has(verb) {
-        return Err(ApiError::no_method());
-    }
+    let offers = target.resource.traits.offers;
     let answer = match verb {
+        // It has the route of a list.
+        "watch" if offers == Offers::Reads => {
+            Err(ApiError::method_not_supported(target.resource.subject(), verb))
+        }
+        _ if !offers.has(verb) => return Err(ApiError::no_method()),
         "get" | "list" | "watch" => read::answer(inner, call, &target, verb),
         _ => write::answer(inner, call, &target, verb),
     };
     let mut response = answer.unwrap_or_else(|error| refusal(&error));
     // Whoever is sent away by the route never came to the version that is deprecated.
-    if target.resource.is_custom() || response.status() != StatusCode::METHOD_NOT_ALLOWED {
+    if target.resource.is_custom() || verb == "watch" || response.status() != StatusCode::METHOD_NOT_ALLOWED {
         warn(&mut response, target.served().deprecation.as_slice());
     }
     Ok(response)

@@ -237,13 +237,14 @@ fn seldom(resource: &Resource, look: &Look<'_>) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resources::Registry;
+    use crate::resources::{Offers, Registry};
 
     #[test]
     fn every_row_has_as_many_cells_as_headings() {
         let registry = Registry::builtin();
         let now = Timestamp::from_second(1_767_225_600).unwrap();
-        for resource in registry.all() {
+        // Of what is not stored there is never a row.
+        for resource in registry.all().filter(|resource| resource.traits.offers == Offers::All) {
             let object = json!({"metadata": {"name": "a", "creationTimestamp": "2025-12-31T23:00:00Z"}});
             let (headings, cells) = (headings(resource), cells(resource, &object, now));
             let more = usize::from(resource.is("networking.k8s.io", "ipaddresses"));
