@@ -10,13 +10,18 @@ use crate::limits::{CRDS_SERVED_EVERY, CRDS_SERVED_WITHIN};
 use crate::plugin::{Held, Loaded};
 use crate::shared::Shared;
 
-/// Applies every definition of the plugin, then waits for their kinds.
-pub(crate) async fn install(shared: &Shared, loaded: &Loaded) -> Result<(), Held> {
+/// Applies every definition of the plugin, then waits for their kinds. One that the running version brought along to the letter, and
+/// that is served, is left as it is: a swap does not wait for writes that change nothing.
+pub(crate) async fn install(shared: &Shared, loaded: &Loaded, running: Option<&Loaded>) -> Result<(), Held> {
     let manager = format!("evenkeel/{}", loaded.name());
     let crds = &loaded.guest.manifest().crds;
+    let there = running.map(|running| &*running.guest.manifest().crds).unwrap_or_default();
     let mut kinds = Vec::new();
     for crd in crds {
         let definition = Definition::parse(crd)?;
+        if there.contains(crd) && definition.is_served(shared).await {
+            continue;
+        }
         apply(shared, &definition, crd, &manager).await?;
         kinds.extend(definition.served.into_iter().map(|gvk| (definition.name.clone(), gvk)));
     }
@@ -54,6 +59,15 @@ impl Definition {
             return Err(Held::Crd { name: "?".into(), reason: "it has no name".into() });
         }
         Ok(Self { name, served })
+    }
+
+    async fn is_served(&self, shared: &Shared) -> bool {
+        for gvk in &self.served {
+            if !matches!(shared.cluster.resolve(gvk).await, Ok(Served::Yes { .. })) {
+                return false;
+            }
+        }
+        true
     }
 }
 

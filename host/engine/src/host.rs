@@ -188,7 +188,7 @@ impl Host {
     /// What is to be installed; none where it runs already.
     async fn accept(&self, guest: Arc<dyn Guest>, settings: PluginSettings) -> Result<Option<Loaded>, Held> {
         let loaded = Loaded::accept(guest, settings)?;
-        {
+        let running = {
             let state = self.shared.state();
             if state.stopping {
                 return Err(Held::ShuttingDown);
@@ -202,10 +202,12 @@ impl Host {
                     return Err(Held::Permissions { missing });
                 }
             }
-        }
+            let slot = state.plugins.get(loaded.name()).filter(|slot| slot.held.is_none());
+            slot.map(|slot| Arc::clone(&slot.loaded))
+        };
         // One that stands by leaves that to the one that leads, until it leads itself.
         if self.shared.install_crds && self.leads() {
-            crds::install(&self.shared, &loaded).await?;
+            crds::install(&self.shared, &loaded, running.as_deref()).await?;
         }
         self.shared.check_account(&loaded).await?;
         Ok(Some(loaded))

@@ -18,7 +18,7 @@ impl Host {
         let loaded = self.shared().state().loaded();
         if self.shared().install_crds {
             for plugin in loaded {
-                if let Err(held) = crds::install(self.shared(), &plugin).await {
+                if let Err(held) = crds::install(self.shared(), &plugin, None).await {
                     tracing::error!(plugin = plugin.name(), reason = %held, "plugin held");
                     self.shared().state().hold(plugin.name(), &held.to_string());
                 }

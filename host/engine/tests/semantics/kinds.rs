@@ -1,7 +1,7 @@
 //! Kinds that are not there, not yet there, or brought along.
 
 use evenkeel_core::contract::{Answer, ExternalQuery, FailureKind, Gvk, ObjectRef, Query};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::*;
 
@@ -128,6 +128,35 @@ async fn the_kinds_that_a_plugin_brings_along_are_installed_before_it_starts() {
     world.apply(json!({"apiVersion": "demo.dev/v1", "kind": "Gadget", "metadata": {"namespace": "a", "name": "g"}})).await;
     world.settle().await;
     assert_eq!(plugin.calls(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_swap_writes_only_the_kinds_that_the_new_version_has_otherwise_or_that_are_gone() {
+    let version = |digest: &str, crds: Vec<Value>| {
+        let crds = crds.into_iter().map(|crd| crd.to_string().into()).collect();
+        Native::new("demo")
+            .digest(digest)
+            .controller("look", gadget_kind(), |_| done(vec![]))
+            .manifest(|manifest| manifest.crds = crds)
+            .may_all(gadget_kind())
+            .build()
+    };
+    let (gadgets, tools) = (crd("Gadget", "gadgets"), crd("Tool", "tools"));
+    let mut changed = tools.clone();
+    changed["spec"]["names"]["shortNames"] = json!(["tl"]);
+    let world = World::with(version("sha256:1", vec![gadgets.clone(), tools.clone()])).await;
+    let both =
+        ["apply CustomResourceDefinition gadgets.demo.dev", "apply CustomResourceDefinition tools.demo.dev"];
+    assert_eq!(world.writes(), both);
+    world.load(version("sha256:2", vec![gadgets.clone(), tools])).await;
+    assert_eq!(world.writes(), [""; 0], "nothing is different");
+    world.load(version("sha256:3", vec![gadgets.clone(), changed.clone()])).await;
+    assert_eq!(world.writes(), [both[1]]);
+    let gone = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    world.delete(&ObjectRef::new(gone, None, "gadgets.demo.dev")).await;
+    world.settle().await;
+    world.load(version("sha256:4", vec![gadgets, changed])).await;
+    assert_eq!(world.writes(), [both[0]], "somebody took it away");
 }
 
 #[tokio::test(start_paused = true)]
