@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ResourceQuota};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::runtime::controller::{self, Controller};
 use kube::runtime::reflector::{self, ObjectRef, Store};
-use kube::runtime::{WatchStreamExt, predicates, watcher};
+use kube::runtime::{Predicate, WatchStreamExt, predicates, watcher};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
@@ -37,8 +37,8 @@ async fn main() -> anyhow::Result<()> {
         .modify(strip)
         .reflect(user_writer)
         .applied_objects()
-        // A deletion that waits for the finalizer is a new generation, too.
-        .predicate_filter(predicates::generation, Default::default());
+        // Who has just got the finalizer goes on; a deletion that waits for it is a new generation.
+        .predicate_filter(predicates::generation.combine(predicates::finalizers), Default::default());
 
     let (namespaces, writer) = reflector::store();
     let namespace_stream = watcher(Api::<Namespace>::all(client.clone()), watcher::Config::default())
