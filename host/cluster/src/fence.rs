@@ -2,7 +2,8 @@
 //!
 //! A process can be stopped at any point, for any time: between deciding to write and writing, too. So it is not enough
 //! to ask once who leads. Each write is let through the fence when it begins, and again before every step that it makes
-//! on its way out; it is given up when its time is over, so that nothing of it is left to be sent later.
+//! on its way out; it is given up when its time is over, so that nothing of it is left to be sent later. What it has handed
+//! on by then lies with its connection, which another task sees to: so connections for writes are let through, too.
 //!
 //! Two clocks are asked, and the more careful answer counts: tokio's stands still while the machine sleeps, the time of
 //! day may be set back.
@@ -13,6 +14,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use kube::client::ClientBuilder;
 use tokio::time::Instant;
 
 use crate::Clock;
@@ -87,11 +89,33 @@ impl Fence {
         })
         .await
     }
+
+    /// A client for writes. Its connections make no step once the time of writes is over, and are cut instead: a request
+    /// that they hold by then is never sent.
+    ///
+    /// # Errors
+    /// If the configuration cannot be used.
+    pub fn client(self: &Arc<Self>, config: kube::Config) -> Result<kube::Client, kube::Error> {
+        Ok(ClientBuilder::try_from((config, Connections(Arc::clone(self))))?.build())
+    }
+}
+
+/// Runs the connections of a client.
+#[derive(Clone)]
+struct Connections(Arc<Fence>);
+
+impl<C: Future<Output = ()> + Send + 'static> hyper::rt::Executor<C> for Connections {
+    fn execute(&self, connection: C) {
+        let fence = Arc::clone(&self.0);
+        tokio::spawn(async move { fence.escort(connection).await });
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
+
+    use hyper::rt::Executor as _;
 
     use tokio::time::sleep;
 
@@ -135,6 +159,27 @@ mod tests {
         day.store(-3600, Ordering::SeqCst);
         sleep(secs(10)).await;
         assert!(!fence.is_open());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_for_writes_makes_no_step_once_their_time_is_over() {
+        let (fence, day) = fence();
+        open(&fence);
+        let steps = Arc::new(AtomicI64::new(0));
+        let counted = Arc::clone(&steps);
+        Connections(Arc::clone(&fence)).execute(async move {
+            loop {
+                counted.fetch_add(1, Ordering::SeqCst);
+                sleep(secs(1)).await;
+            }
+        });
+        sleep(Duration::from_millis(3_500)).await;
+        assert_eq!(steps.load(Ordering::SeqCst), 4);
+        // The process was stopped meanwhile, and what it was about to send waits to be sent.
+        day.store(12, Ordering::SeqCst);
+        sleep(secs(5)).await;
+        assert_eq!(steps.load(Ordering::SeqCst), 4);
+        assert_eq!(Arc::strong_count(&steps), 1, "it is cut");
     }
 
     #[tokio::test(start_paused = true)]

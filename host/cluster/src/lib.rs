@@ -81,6 +81,8 @@ pub struct ClusterOptions {
     pub on_request: Option<RequestObserver>,
     /// Lets writes through; none where this host is the only one that acts.
     pub fence: Option<Arc<Fence>>,
+    /// What writes are sent by, where that is not the client of all other requests: see [`Fence::client`].
+    pub writer: Option<kube::Client>,
 }
 
 impl ClusterOptions {
@@ -100,6 +102,7 @@ impl ClusterOptions {
             feed_changes_max: limits::FEED_CHANGES_MAX,
             on_request: None,
             fence: None,
+            writer: None,
         }
     }
 }

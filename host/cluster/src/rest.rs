@@ -228,6 +228,8 @@ pub struct RequestReport {
 /// The client, with limits and counters.
 pub(crate) struct Rest {
     client: kube::Client,
+    /// Sends the writes.
+    writer: kube::Client,
     within: Duration,
     observer: Option<RequestObserver>,
     /// In front of every write.
@@ -237,12 +239,16 @@ pub(crate) struct Rest {
 
 impl Rest {
     pub(crate) fn new(client: kube::Client, within: Duration, observer: Option<RequestObserver>) -> Self {
-        Rest { client, within, observer, fence: None, counts: Mutex::new(BTreeMap::new()) }
+        let writer = client.clone();
+        Rest { client, writer, within, observer, fence: None, counts: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Sends writes for as long only as this is open.
-    pub(crate) fn behind(mut self, fence: Option<Arc<Fence>>) -> Self {
+    /// Sends writes for as long only as this is open, and by this client, if it is another one.
+    pub(crate) fn behind(mut self, fence: Option<Arc<Fence>>, writer: Option<kube::Client>) -> Self {
         self.fence = fence;
+        if let Some(writer) = writer {
+            self.writer = writer;
+        }
         self
     }
 
@@ -307,9 +313,10 @@ impl Rest {
 
     async fn send(&self, call: Call) -> Result<Response<Body>, RestError> {
         let verb = call.verb;
+        let client = if call.writes() { &self.writer } else { &self.client };
         let request = call.request()?;
         let started = Instant::now();
-        let answer = self.client.send(request).await;
+        let answer = client.send(request).await;
         let code = answer.as_ref().ok().map(|response| response.status().as_u16());
         *lock(&self.counts).entry((verb, code.unwrap_or(0))).or_default() += 1;
         if let Some(observer) = &self.observer {

@@ -90,7 +90,7 @@ impl Shared {
     pub(crate) fn new(client: kube::Client, options: ClusterOptions) -> Self {
         Shared {
             rest: Rest::new(client, options.request_timeout, options.on_request.clone())
-                .behind(options.fence.clone()),
+                .behind(options.fence.clone(), options.writer.clone()),
             discovery: Discovery::new(options.aggregated_discovery),
             streams: AtomicBool::new(options.streaming_lists),
             arrivals: Arrivals::default(),

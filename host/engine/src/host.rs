@@ -55,6 +55,9 @@ pub struct HostOptions {
     /// Lets writes through where several hosts share one task; such a host begins by standing by, until
     /// [`Host::lead`].
     pub fence: Option<Arc<Fence>>,
+    /// What writes are sent by, where that is not `client`: one of the fence's own, so that nothing that was handed to a
+    /// connection is sent when it is shut.
+    pub writer: Option<kube::Client>,
     /// Which of several hosts this is, as in a Pod's name: shown on Events. "" where there is only one.
     pub instance: String,
 }
@@ -77,6 +80,7 @@ impl HostOptions {
             streaming_lists: false,
             aggregated_discovery: false,
             fence: None,
+            writer: None,
             instance: String::new(),
         }
     }
@@ -112,6 +116,7 @@ impl Host {
             streaming_lists,
             aggregated_discovery,
             fence,
+            writer,
             instance,
         } = options;
         let journal = Journal::open(&journal)?;
@@ -124,6 +129,7 @@ impl Host {
                 streaming_lists,
                 aggregated_discovery,
                 fence: fence.clone(),
+                writer,
                 reporter_instance: instance,
                 ..ClusterOptions::new(Arc::new(move || wall.now()))
             },

@@ -69,14 +69,17 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
             &config.default_namespace,
         )?;
         let providers = operations.counted(args.providers.make(&client)?);
+        let options = operations.options(client.clone());
+        let writer = options.fence.as_ref().map(|fence| fence.client(config.clone())).transpose();
         let host = Host::start(HostOptions {
+            writer: writer.context("cannot set up a client for writes")?,
             providers,
             journal: args.data.journal(),
             install_crds: args.install_crds,
             workers: args.workers,
             streaming_lists: true,
             aggregated_discovery: true,
-            ..operations.options(client.clone())
+            ..options
         })?;
         // Before the API server is waited for: the probes say that it is.
         let operated = operations.serve(host, &args.admin, true).await?;
