@@ -135,7 +135,7 @@ async fn meddle(client: kube::Client, users: usize, stop: Arc<AtomicBool>) -> an
     Ok(written)
 }
 
-/// Users of whom the last change is in no pass that came to a conclusion.
+/// Users of whom the last change is in no pass that came to a conclusion, each with its last passes.
 fn lost(host: &Host, written: &Written) -> Vec<String> {
     let passes = host.journal().select(|pass| pass.controller == kite::names::KITE_USER);
     let saw = |name: &str, email: &str| {
@@ -143,6 +143,14 @@ fn lost(host: &Host, written: &Written) -> Vec<String> {
         let primary = last.and_then(|pass| pass.request.as_ref()?.primary.clone());
         primary.is_some_and(|primary| primary.contains(email))
     };
+    let last = |name: &str| -> String {
+        let of = passes.iter().rev().filter(|pass| &*pass.key.name == name).take(3);
+        let told = of.map(|pass| {
+            let primary = pass.request.as_ref().and_then(|request| request.primary.clone());
+            format!("{} {:?} {} {:?} {:?}", pass.time, pass.trigger, pass.digest, primary, pass.end)
+        });
+        told.collect::<Vec<_>>().join("\n      ")
+    };
     let lost = written.iter().filter(|(name, (_, email))| !saw(name, &format!("\"{email}\"")));
-    lost.map(|(name, _)| name.clone()).collect()
+    lost.map(|(name, (_, email))| format!("{name}, at last {email}:\n      {}\n", last(name))).collect()
 }
