@@ -21,6 +21,10 @@ mod swap;
 
 use std::process::ExitCode;
 
+/// As in the product.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How much of everything there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
