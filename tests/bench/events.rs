@@ -52,21 +52,21 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
             users,
             touch,
         };
-        let found = events(used).measure().await?;
-        ensure!(found.looks == 0, "{} looks for what a quota's controller writes", found.looks);
-        println!("  an event that concerns nobody: {}", found.in_words());
-        looks.forget();
-        let found = events(limited).measure().await?;
-        ensure!(found.looks as usize >= users, "{} looks for {users} limits", found.looks);
-        println!("  an event to the memo hit: {} (goal: under 10 µs)", found.in_words());
-        println!("    from the queue to the memo hit: {}", looks.in_words());
+        for (what, touch) in [
+            ("an event that concerns nobody", used as Touch),
+            ("an event beside what was applied, in the same map", limited as Touch),
+        ] {
+            let found = events(touch).measure().await?;
+            ensure!(found.looks == 0, "{} looks for {what}", found.looks);
+            println!("  {what}: {} (goal: under 10 µs)", found.in_words());
+        }
 
         let mut best = Rate::WORST;
         looks.forget();
         for _ in 0..ROUNDS {
             best = best.better(Rate::of(&host, None, || host.resync()).await?.0);
         }
-        println!("  a look in a sweep over everything: {}", best.in_words());
+        println!("  a look to the memo hit, in a sweep over everything: {}", best.in_words());
         println!("    of that, from the queue to the memo hit: {}", looks.in_words());
         host.shutdown(Duration::from_secs(5)).await;
         Ok(())
@@ -124,7 +124,7 @@ fn used(quota: &mut Value, round: usize) {
     quota["status"] = json!({"hard": quota["spec"]["hard"], "used": {"requests.cpu": round.to_string()}});
 }
 
-/// Somebody limits one more thing in it: the user's key has to look whether Kite's own part is as it was.
+/// Somebody limits one more thing in it: Kite's own limits are as they were.
 fn limited(quota: &mut Value, round: usize) {
     quota["spec"]["hard"]["pods"] = json!(round.to_string());
 }
@@ -185,14 +185,14 @@ struct Found {
     whole: Rate,
     /// Of that, until they are in the cache.
     cached: Rate,
-    /// The fewest looks in a round.
+    /// The most looks in a round.
     looks: u64,
 }
 
 impl Events<'_> {
     /// The best of some rounds, and the looks in each.
     async fn measure(self) -> anyhow::Result<Found> {
-        let mut found = Found { whole: Rate::WORST, cached: Rate::WORST, looks: u64::MAX };
+        let mut found = Found { whole: Rate::WORST, cached: Rate::WORST, looks: 0 };
         for round in 0..ROUNDS {
             // All events wait at the door, so that the API's own work is not measured.
             self.hold.close();
@@ -207,7 +207,7 @@ impl Events<'_> {
             found.cached = found.cached.better(self.alone.takes(&burst).await);
             let (rate, looks) = Rate::of(self.host, Some(burst), || self.hold.open()).await?;
             found.whole = found.whole.better(rate);
-            found.looks = found.looks.min(looks);
+            found.looks = found.looks.max(looks);
         }
         Ok(found)
     }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::contract::Action;
 use crate::limits::VIEW_POINTERS_MAX;
 use crate::target::ActionTarget;
+use crate::view::{Owner, View};
 
 /// Metadata that names the object: nobody can change it.
 const NAMES: [&str; 3] = ["name", "namespace", "uid"];
@@ -15,42 +16,72 @@ const NAMES: [&str; 3] = ["name", "namespace", "uid"];
 /// Labels, or annotations, up to which each is a part of its own: both and the rest still fit into a view.
 const ENTRIES_MAX: usize = 12;
 
-/// The view in which an action may drift; empty for the whole object.
-pub fn of(target: &ActionTarget<'_>) -> Vec<String> {
-    let parts = match target.action() {
-        Action::Apply(apply) | Action::ApplyStatus(apply) => applied(target.body(), apply.controlled),
-        Action::AddFinalizer(_) => Some(vec!["/metadata/finalizers".to_owned()]),
+/// The view in which an action may drift, of an object that a field manager applies.
+///
+/// What others put beside an applied value is theirs, and wakes nobody. Where they cannot but take the whole over (an atomic map, such as
+/// a selector), the manager loses it, which its fields tell.
+pub fn of(target: &ActionTarget<'_>, manager: &str) -> View {
+    let owner = |subresource| Owner { manager: manager.into(), subresource };
+    match target.action() {
+        Action::Apply(apply) => applied(target.body(), apply.controlled).with_owner(owner(None)),
+        Action::ApplyStatus(apply) => {
+            applied(target.body(), apply.controlled).with_owner(owner(Some("status")))
+        }
+        Action::AddFinalizer(_) => parts(&["/metadata/finalizers".to_owned()]),
         // Whether it is there at all is in every view, and so is which one it is.
-        Action::Delete(_) => Some(vec!["/metadata/uid".to_owned()]),
+        Action::Delete(_) => parts(&["/metadata/uid".to_owned()]),
         Action::Create(_)
         | Action::RemoveFinalizer(_)
         | Action::Patch(_)
         | Action::Publish(_)
         | Action::Enqueue(_)
-        | Action::External(_) => None,
-    };
-    parts.filter(|parts| parts.len() <= VIEW_POINTERS_MAX).unwrap_or_default()
+        | Action::External(_) => View::whole(),
+    }
 }
 
-fn applied(body: &Map<String, Value>, controlled: bool) -> Option<Vec<String>> {
-    let mut parts = Vec::new();
-    for (key, value) in body {
-        match (key.as_str(), value) {
-            ("apiVersion" | "kind", _) => {}
-            // The API server keeps it elsewhere.
-            ("stringData", _) => return None,
-            ("metadata", Value::Object(metadata)) => parts.extend(of_metadata(metadata)),
-            (key, _) => parts.push(format!("/{}", escaped(key))),
+/// A view of parts; of the whole where they are too many.
+fn parts(parts: &[String]) -> View {
+    View::parse(parts).unwrap_or_else(|_| View::whole())
+}
+
+/// Each value that is applied; where these are too many, the members that they are in.
+fn applied(body: &Map<String, Value>, controlled: bool) -> View {
+    // The API server keeps it elsewhere.
+    if body.contains_key("stringData") {
+        return View::whole();
+    }
+    let with = |values: fn(String, &Value, &mut Vec<String>)| {
+        let mut parts = Vec::new();
+        for (key, value) in body {
+            match (key.as_str(), value) {
+                ("apiVersion" | "kind", _) => {}
+                ("metadata", Value::Object(metadata)) => parts.extend(of_metadata(metadata)),
+                (key, value) => values(format!("/{}", escaped(key)), value, &mut parts),
+            }
         }
+        if controlled {
+            parts.push("/metadata/ownerReferences".to_owned());
+        }
+        // An object that is nothing but a name: all that can drift is whether it is there.
+        if parts.is_empty() {
+            parts.push("/metadata/uid".to_owned());
+        }
+        parts
+    };
+    let fine = with(each_value);
+    if fine.len() <= VIEW_POINTERS_MAX { parts(&fine) } else { parts(&with(|at, _, parts| parts.push(at))) }
+}
+
+/// Lists are one value: which item is meant is not told by its place.
+fn each_value(at: String, value: &Value, parts: &mut Vec<String>) {
+    match value {
+        Value::Object(members) if !members.is_empty() => {
+            members
+                .iter()
+                .for_each(|(key, value)| each_value(format!("{at}/{}", escaped(key)), value, parts));
+        }
+        _ => parts.push(at),
     }
-    if controlled {
-        parts.push("/metadata/ownerReferences".to_owned());
-    }
-    // An object that is nothing but a name: all that can drift is whether it is there.
-    if parts.is_empty() {
-        parts.push("/metadata/uid".to_owned());
-    }
-    Some(parts)
 }
 
 /// Labels and annotations one by one, as everybody puts theirs beside those of others; the rest of metadata by fields.
@@ -84,7 +115,11 @@ mod tests {
 
     fn check(action: Action, expect: Expect) {
         let target = ActionTarget::of(&action).expect("a sound action");
-        expect.assert_eq(&of(&target).join(" "));
+        let view = of(&target, "m");
+        let pointers: Vec<_> = view.pointers().iter().map(|pointer| pointer.as_str().to_owned()).collect();
+        let owner =
+            view.owner().map(|Owner { manager, subresource }| format!(" of {manager} {subresource:?}"));
+        expect.assert_eq(&format!("{}{}", pointers.join(" "), owner.unwrap_or_default()));
     }
 
     fn apply(object: Value, controlled: bool) -> Apply {
@@ -94,37 +129,48 @@ mod tests {
     #[test]
     fn an_apply_may_drift_in_what_it_says() {
         let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b",
-            "labels": {"app.example.org/c": "d"}}, "spec": {}, "a/b~c": 1});
+            "labels": {"app.example.org/c": "d"}}, "a/b~c": 1,
+            "spec": {"empty": {}, "none": null, "list": [{"x": 1}], "deep": {"x": {"y": true, "z": "z"}}}});
         check(
             Action::Apply(apply(object, false)),
-            expect!["/a~1b~0c /metadata/labels/app.example.org~1c /spec"],
+            expect![
+                "/a~1b~0c /metadata/labels/app.example.org~1c /spec/deep/x/y /spec/deep/x/z /spec/empty /spec/list /spec/none of m None"
+            ],
         );
+    }
+
+    #[test]
+    fn where_its_values_are_more_than_a_view_takes_it_may_drift_in_their_members() {
+        let many: Map<String, Value> =
+            (0..VIEW_POINTERS_MAX).map(|number| (format!("m{number}"), json!("x"))).collect();
+        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": many, "immutable": true});
+        check(Action::Apply(apply(object, false)), expect!["/data /immutable of m None"]);
     }
 
     #[test]
     fn many_labels_are_one_part() {
         let labels: Map<String, Value> = (0..20).map(|number| (format!("l{number}"), json!("x"))).collect();
         let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": labels}});
-        check(Action::Apply(apply(object, false)), expect!["/metadata/labels"]);
+        check(Action::Apply(apply(object, false)), expect!["/metadata/labels of m None"]);
     }
 
     #[test]
     fn an_owner_is_a_mark_too() {
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {}});
-        check(Action::Apply(apply(object, true)), expect!["/data /metadata/ownerReferences"]);
+        check(Action::Apply(apply(object, true)), expect!["/data /metadata/ownerReferences of m None"]);
     }
 
     #[test]
     fn a_status_may_drift_in_the_status() {
         let object =
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "status": {"b": 1}});
-        check(Action::ApplyStatus(apply(object, false)), expect!["/status"]);
+        check(Action::ApplyStatus(apply(object, false)), expect![[r#"/status/b of m Some("status")"#]]);
     }
 
     #[test]
     fn what_the_api_server_moves_is_looked_for_everywhere() {
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "stringData": {"b": "c"}});
-        check(Action::Apply(apply(object, false)), expect![""]);
+        check(Action::Apply(apply(object, false)), expect![" of m None"]);
     }
 
     #[test]
@@ -133,7 +179,7 @@ mod tests {
         for number in 0..=VIEW_POINTERS_MAX {
             object[format!("part{number}")] = json!(1);
         }
-        check(Action::Apply(apply(object, false)), expect![""]);
+        check(Action::Apply(apply(object, false)), expect![" of m None"]);
     }
 
     #[test]
@@ -144,7 +190,7 @@ mod tests {
         let deletion = Deletion { object: object(), uid: None, propagation: Propagation::Background };
         check(Action::Delete(deletion), expect!["/metadata/uid"]);
         let nothing = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}});
-        check(Action::Apply(apply(nothing, false)), expect!["/metadata/uid"]);
+        check(Action::Apply(apply(nothing, false)), expect!["/metadata/uid of m None"]);
         check(Action::Patch(Patch { object: object(), merge: "{}".into() }), expect![""]);
     }
 }

@@ -10,7 +10,7 @@ use crate::fingerprint::{Fingerprint, Hasher};
 use crate::labels::Labels;
 use crate::limits::VIEW_HASHES_PER_OBJECT_MAX;
 use crate::pointer::Pointer;
-use crate::view::View;
+use crate::view::{Owner, View};
 
 /// Why a text is no object.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +104,7 @@ impl CachedObject {
         ObjectRef { gvk: self.gvk.clone(), namespace: namespace.clone(), name: name.clone() }
     }
 
-    /// The hash of its UID and the parts in a view: as long as it is the same, the view shows the same.
+    /// The hash of its UID, the parts in a view, and what the view's owner owns: as long as it is the same, the view shows the same.
     pub fn view_hash(&self, view: &View) -> u64 {
         if view.is_whole() {
             return self.whole.get_or_init(|| self.hash_parts(view)).0;
@@ -151,8 +151,11 @@ impl CachedObject {
         let mut hasher = Hasher::new("object");
         // A successor of the same name is another object, whatever it looks like.
         hasher.text(&self.head.uid);
-        if view.is_whole() {
+        if view.pointers().is_empty() {
             hasher.text(&self.json);
+        }
+        if let Some(Owner { manager, subresource }) = view.owner() {
+            hasher.maybe(self.managed(manager, *subresource));
         }
         for part in Pointer::find_all(view.pointers(), &self.json) {
             hasher.maybe(part);

@@ -1,7 +1,7 @@
 //! A query made ready once: its selector, pointers and view parsed, its limits checked.
 
 use crate::canonical::canonical_text;
-use crate::contract::{Failure, FailureKind, Gvk, Json, ListQuery, Query};
+use crate::contract::{Failure, FailureKind, GetQuery, Gvk, Json, ListQuery, ObjectRef, Query};
 use crate::fingerprint::{Fingerprint, Hasher};
 use crate::limits::{ARGUMENTS_BYTES_MAX, FIELD_MATCHES_MAX, FIELD_VALUE_BYTES_MAX};
 use crate::names::{self, NameError};
@@ -104,6 +104,19 @@ impl Prepared {
         };
         let id = id_of(&query);
         Ok(Self { query, form, id })
+    }
+
+    /// The host's own question, whether an object has drifted: a view may be about more than a plugin can ask for.
+    ///
+    /// # Errors
+    /// If no object can have that name.
+    pub fn watching(object: ObjectRef, view: View) -> Result<Self, QueryFault> {
+        let pointers = view.pointers().iter().map(|pointer| pointer.as_str().to_owned()).collect();
+        let Self { query, form: _, id } = Self::new(Query::Get(GetQuery { object, view: pointers }))?;
+        let mut hasher = Hasher::new("watching");
+        hasher.number(id.0);
+        hasher.number(view.id());
+        Ok(Self { query, form: Form::Get { view }, id: hasher.finish() })
     }
 
     /// As it was put.

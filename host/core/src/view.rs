@@ -27,11 +27,22 @@ pub enum ViewError {
     },
 }
 
-/// A set of JSON pointers; the empty one is the whole object.
+/// A set of JSON pointers; the empty one is the whole object. The host's own views may be about what a field manager owns, too:
+/// no plugin sees that, and no pointer leads there.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
     pointers: Box<[Pointer]>,
+    owner: Option<Owner>,
     id: u64,
+}
+
+/// Whose fields a view is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner {
+    /// The field manager.
+    pub manager: Box<str>,
+    /// The subresource that it applies to; none for the object itself.
+    pub subresource: Option<&'static str>,
 }
 
 impl View {
@@ -51,10 +62,23 @@ impl View {
         if pointers.first().is_some_and(|pointer| pointer.as_str().is_empty()) {
             pointers.clear();
         }
+        Ok(Self::of(pointers.into(), None))
+    }
+
+    fn of(pointers: Box<[Pointer]>, owner: Option<Owner>) -> Self {
         let mut hasher = Hasher::new("view");
         pointers.iter().for_each(|pointer| hasher.text(pointer.as_str()));
+        if let Some(Owner { manager, subresource }) = &owner {
+            hasher.maybe(*subresource);
+            hasher.text(manager);
+        }
         let Fingerprint(id) = hasher.finish();
-        Ok(Self { pointers: pointers.into(), id })
+        Self { pointers, owner, id }
+    }
+
+    /// The same, and which fields a manager owns by apply.
+    pub fn with_owner(self, owner: Owner) -> Self {
+        Self::of(self.pointers, Some(owner))
     }
 
     /// The whole object.
@@ -66,12 +90,17 @@ impl View {
         WHOLE.clone()
     }
 
-    /// Whether it is the whole object.
+    /// Whether it is the whole object, and nothing besides.
     pub fn is_whole(&self) -> bool {
-        self.pointers.is_empty()
+        self.pointers.is_empty() && self.owner.is_none()
     }
 
-    /// Its parts, sorted.
+    /// Whose fields it is about, besides its parts.
+    pub fn owner(&self) -> Option<&Owner> {
+        self.owner.as_ref()
+    }
+
+    /// Its parts, sorted; none for all.
     pub fn pointers(&self) -> &[Pointer] {
         &self.pointers
     }
@@ -105,6 +134,17 @@ mod tests {
         let view = View::parse(&["/spec", ""]).expect("a view");
         assert!(view.is_whole());
         assert_eq!(view, View::whole());
+    }
+
+    #[test]
+    fn a_view_of_what_a_manager_owns_is_another_one_for_each_manager_and_subresource() {
+        let owner = |manager: &str, subresource| Owner { manager: manager.into(), subresource };
+        let view = |owner| View::parse(&["/spec"]).expect("a view").with_owner(owner);
+        let views = [view(owner("a", None)), view(owner("b", None)), view(owner("a", Some("status")))];
+        let ids: std::collections::BTreeSet<_> = views.iter().map(View::id).collect();
+        assert_eq!(ids.len(), 3);
+        assert!(!ids.contains(&View::parse(&["/spec"]).expect("a view").id()));
+        assert!(!View::whole().with_owner(owner("a", None)).is_whole());
     }
 
     #[test]

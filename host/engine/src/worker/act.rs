@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_cluster::{Depth, Need};
 use evenkeel_core::admit::{SkipReason, Verdict, Write};
-use evenkeel_core::contract::{
-    Action, Event, Failure, FailureKind, GetQuery, Gvk, Json, ObjectRef, Performed, Query,
-};
+use evenkeel_core::contract::{Action, Event, Failure, FailureKind, Gvk, Json, ObjectRef, Performed};
 use evenkeel_core::footprint;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
@@ -150,13 +148,13 @@ impl Look<'_> {
             )
         });
         // Others write into the rest of these objects all the time, and that is no drift.
-        let gets = left.filter_map(|target| {
-            let (object, view) = (target.object()?.clone(), footprint::of(target));
-            Some(Query::Get(GetQuery { object, view }))
+        let manager = &self.taken.plan().manager;
+        let drifts = left.filter_map(|target| {
+            Some(Prepared::watching(target.object()?.clone(), footprint::of(target, manager)))
         });
-        let queries = gets.chain(self.prune_queries(prune));
+        let prunes = self.prune_queries(prune).into_iter().map(Prepared::new);
         // What cannot be prepared is refused where it is acted upon.
-        let prepared = queries.filter_map(|query| Prepared::new(query).ok()).map(Arc::new);
+        let prepared: Vec<_> = drifts.chain(prunes).filter_map(Result::ok).map(Arc::new).collect();
         self.extras.extend(prepared);
         self.note_dependencies(&[]);
     }

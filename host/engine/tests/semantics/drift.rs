@@ -1,5 +1,6 @@
 //! Drift is repaired without a plugin call, and siblings do not fight.
 
+use evenkeel_core::contract::{Gvk, ObjectRef};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -78,12 +79,46 @@ async fn what_others_write_beside_what_was_applied_wakes_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_field_that_is_not_ours_is_no_drift() {
+async fn a_value_that_others_put_beside_ours_into_the_same_map_wakes_nobody() {
     let plugin = blind(false).build();
     let world = settled(&plugin).await;
+    let before = world.controller("apply").elided;
     world.merge(&config_map("target"), json!({"data": {"other": "theirs"}})).await;
     world.settle().await;
+    assert_eq!(world.controller("apply").elided, before);
     assert_eq!(world.writes(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_label_that_others_put_into_a_selector_is_drift_since_a_selector_is_one_value() {
+    let kind = Gvk::new("", "v1", "Service");
+    let service = || {
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "a", "name": "web"},
+            "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}})
+    };
+    let plugin = Native::new("demo")
+        .controller("apply", widget_kind(), move |call| match call.primary() {
+            Some(_) => done(vec![apply_forced(service())]),
+            None => done(vec![]),
+        })
+        .may_all(kind.clone())
+        .may_all(widget_kind())
+        .build();
+    let world = settled(&plugin).await;
+    let web = ObjectRef::new(kind, Some("a"), "web");
+    world.merge(&web, json!({"spec": {"selector": {"but": "few"}}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply Service a/web"]);
+    assert_eq!(world.object(&web).await.expect("the Service")["spec"]["selector"], json!({"app": "web"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_which_the_ownership_was_struck_out_are_owned_again() {
+    let plugin = blind(false).build();
+    let world = settled(&plugin).await;
+    world.merge(&config_map("target"), json!({"metadata": {"managedFields": [{}]}})).await;
+    world.settle().await;
+    assert_eq!(world.writes(), ["apply ConfigMap a/target"]);
 }
 
 #[tokio::test(start_paused = true)]
