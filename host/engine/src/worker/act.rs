@@ -224,11 +224,9 @@ impl Look<'_> {
         let mut _turn = None;
         if matches!(verdict, Some(Verdict::Send(_))) && is_watched(action) {
             _turn = Some(shared.turns.of(object).await);
-            // Another key may have written it just now, and have said the same.
-            let now = shared.cluster.peek(object);
-            if now.as_ref().map(Arc::as_ptr) != current.as_ref().map(Arc::as_ptr) {
-                (verdict, current) = self.judge(target, object)?;
-            }
+            // Another key may have written it just now, and have said the same. That shows in the object, or in what is known
+            // of how the API server put it, which comes later than the object: this judgement holds, not the first.
+            (verdict, current) = self.judge(target, object)?;
         }
         let Some(verdict) = verdict else {
             let message = format!("{} is not served by the API server", object.gvk);
