@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_cluster::{Need, Scope};
+use evenkeel_core::breaker::Breaker;
 use evenkeel_core::contract::{Action, FailedPass, GetQuery, Gvk, ObjectRef, Query};
 use evenkeel_core::deps::DependencyIndex;
 use evenkeel_core::memo::Digest;
@@ -569,13 +570,17 @@ impl State {
         }
     }
 
-    /// Has every key of a plugin looked at, whatever it was waiting for.
+    /// Has every key of a plugin looked at, whatever it was waiting for, and as if it never thrashed: what another version
+    /// did is not held against this one, which may be the cure.
     pub(crate) fn consider_known(&mut self, plugin: &str) {
         let controllers = self.plugins.get(plugin).map(|slot| slot.controllers.clone()).unwrap_or_default();
         for key in controllers.into_iter().flat_map(|id| self.keys.of(id)).collect::<Vec<_>>() {
             if let Some(entry) = self.keys.get_mut(key) {
                 entry.rejected = None;
                 entry.memo = None;
+                entry.breaker = Breaker::default();
+                entry.slowed_until = None;
+                entry.wakers.clear();
             }
             self.unpark(key);
             self.enqueue(key, Trigger::Loaded, Priority::Resync);

@@ -60,6 +60,42 @@ async fn no_event_is_lost_while_versions_change() {
     }
 }
 
+/// Wakes itself for ever, by a status that is never twice the same.
+fn thrashing() -> Native {
+    Native::new("demo")
+        .controller("mark", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let turn = primary["status"]["turn"].as_u64().unwrap_or(0) + 1;
+            done(vec![apply_status_forced(status_of(&primary, json!({"turn": turn})))])
+        })
+        .digest("sha256:thrashing")
+        .may_all(widget_kind())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_cures_a_thrashing_key_is_not_kept_waiting_for_what_the_old_one_did() {
+    let world = World::with(thrashing().build()).await;
+    world.apply(widget("w")).await;
+    world.advance(10).await;
+    assert_eq!(world.controller("mark").slowed.len(), 1);
+    world.load(marker("2.0.0").build()).await;
+    world.advance(1).await;
+    assert_eq!(mark(&world, "w").await, "2.0.0");
+    assert!(world.controller("mark").slowed.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_thrashes_as_the_one_before_is_slowed_down_as_well() {
+    let world = World::with(thrashing().build()).await;
+    world.apply(widget("w")).await;
+    world.advance(10).await;
+    let again = thrashing().digest("sha256:again").build();
+    world.load(again.clone()).await;
+    world.advance(10).await;
+    assert_eq!(world.controller("mark").slowed.len(), 1);
+    assert!(again.calls() < 100, "{} calls", again.calls());
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_same_version_with_the_same_settings_changes_nothing() {
     let plugin = marker("1.0.0").build();
