@@ -19,6 +19,10 @@ use evenkeel_test_cluster::Parts;
 
 use crate::peer::Peer;
 
+/// As in the product: this program is a host, too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Measures the host and its peers
 #[derive(Debug, clap::Parser)]
 struct Args {

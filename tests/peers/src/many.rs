@@ -55,6 +55,7 @@ pub async fn run(
     // It builds Kite's component, too.
     Peer::Evenkeel.program(evenkeel)?;
     let native = Peer::KubeRs.program(evenkeel)?;
+    team::compile(teams).await?;
     let load = Load { teams, users, storm };
     let host =
         |_: usize| (std::env::current_exe().unwrap_or_default(), vec![team::HOST.into(), teams.to_string()]);

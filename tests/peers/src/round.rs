@@ -30,6 +30,8 @@ pub struct Part {
     pub wall: Duration,
     /// Processor time.
     pub cpu: Duration,
+    /// Processor time of the API server.
+    pub server_cpu: Duration,
     /// Requests by verb.
     pub requests: Counts,
     /// The most memory that was resident so far, in MiB.
@@ -50,6 +52,8 @@ struct Turn {
     peer: Peer,
     audit: Audit,
     process: Process,
+    /// The API server's process.
+    server: u32,
 }
 
 /// Runs a peer on a control plane of its own.
@@ -68,7 +72,7 @@ pub async fn run(
         controllers: vec![],
         limit: LIMIT,
     };
-    let plane = ControlPlane::start(parts, &options).await?;
+    let mut plane = ControlPlane::start(parts, &options).await?;
     let admin = plane.client("admin")?;
     prepare(&plane, parts, &admin).await?;
     let start = peer.start(program, &plane.kubeconfig(peer.name()), folder.path())?;
@@ -79,7 +83,8 @@ pub async fn run(
         log: folder.path().join("log"),
         limit: LIMIT,
     };
-    let mut turn = Turn { peer, audit, process: Process::of(program)? };
+    let server = plane.part("kube-apiserver")?.id();
+    let mut turn = Turn { peer, audit, process: Process::of(program)?, server };
     turn.quiet().await?;
     eprintln!("{}: has its watches", peer.name());
 
@@ -94,36 +99,45 @@ pub async fn run(
     eprintln!("{}: starts again", peer.name());
     turn.process.terminate();
     turn.process.ended(Duration::from_secs(30)).await?;
-    let before = turn.audit.counts(peer.name())?;
-    let began = Instant::now();
+    let (mark, began) = (turn.mark_after(Duration::ZERO)?, Instant::now());
     turn.process.start_again().await?;
     let quiet_since = turn.quiet().await?;
-    let after = turn.usage()?;
-    let restart = Part {
-        wall: quiet_since.saturating_duration_since(began),
-        cpu: after.cpu,
-        requests: since(&before, &turn.audit.counts(peer.name())?),
-        peak_mib: after.peak_mib,
-    };
+    let restart = turn.part(mark, quiet_since.saturating_duration_since(began)).await?;
     let mark = turn.mark()?;
     sleep(REST).await;
     let rest = turn.part(mark, REST).await?;
     Ok(Round { converge, each, storm, restart, rest })
 }
 
-type Mark = (Duration, Counts);
+/// What was used and asked for so far.
+struct Mark {
+    cpu: Duration,
+    server_cpu: Duration,
+    requests: Counts,
+}
 
 impl Turn {
     fn mark(&self) -> anyhow::Result<Mark> {
-        Ok((self.usage()?.cpu, self.audit.counts(self.peer.name())?))
+        self.mark_after(self.usage()?.cpu)
+    }
+
+    /// The same where the process has used so much; one that does not run cannot be asked.
+    fn mark_after(&self, cpu: Duration) -> anyhow::Result<Mark> {
+        let requests = self.audit.counts(self.peer.name())?;
+        Ok(Mark { cpu, server_cpu: usage(self.server)?.cpu, requests })
     }
 
     /// What came since a mark, once it is quiet.
-    async fn part(&mut self, (cpu, counts): Mark, wall: Duration) -> anyhow::Result<Part> {
+    async fn part(&mut self, mark: Mark, wall: Duration) -> anyhow::Result<Part> {
         self.quiet().await?;
-        let usage = self.usage()?;
-        let requests = since(&counts, &self.audit.counts(self.peer.name())?);
-        Ok(Part { wall, cpu: usage.cpu.saturating_sub(cpu), requests, peak_mib: usage.peak_mib })
+        let now = self.mark()?;
+        Ok(Part {
+            wall,
+            cpu: now.cpu.saturating_sub(mark.cpu),
+            server_cpu: now.server_cpu.saturating_sub(mark.server_cpu),
+            requests: since(&mark.requests, &now.requests),
+            peak_mib: self.usage()?.peak_mib,
+        })
     }
 
     fn usage(&self) -> anyhow::Result<crate::kernel::Usage> {

@@ -25,6 +25,7 @@ pub fn of(rounds: &[(Peer, Round)], users: usize, storm: usize) -> String {
         format!("{} / {}", millis(at(&round.each.each, 50)), millis(at(&round.each.each, 99)))
     });
     part(&mut row, "the same", |round| &round.converge);
+    row("the same, processor of the API server", &|round| seconds(round.converge.server_cpu));
     part(&mut row, &format!("{storm} changes of quotas' status"), |round| &round.storm);
     row("restart with all of them, until quiet", &|round| seconds(round.restart.wall));
     part(&mut row, "restart", |round| &round.restart);

@@ -28,14 +28,33 @@ pub fn name(team: usize) -> String {
     format!("team-{team:03}")
 }
 
-/// Runs a host with a plugin for each team, until it is told to end. The cluster is that of `KUBECONFIG`.
-pub async fn host(teams: usize) -> anyhow::Result<()> {
-    let wasm = std::fs::read(root().join("target/plugins/kite.wasm")).context("Kite's component")?;
+/// Compiles the plugins of so many teams, some seconds each, so that a host that starts finds them.
+pub async fn compile(teams: usize) -> anyhow::Result<()> {
+    let (wasm, runtime) = (kite()?, runtime()?);
+    for team in 0..teams {
+        if team % 10 == 0 {
+            eprintln!("evenkeel: compiles plugin {} of {teams}", team + 1);
+        }
+        runtime.load(&of_its_own(&wasm, team)).await?;
+    }
+    Ok(())
+}
+
+fn kite() -> anyhow::Result<Vec<u8>> {
+    std::fs::read(root().join("target/plugins/kite.wasm")).context("Kite's component")
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
     let exe = std::env::current_exe()?;
     let cache_dir = Some(root().join("target/peers/compiled"));
     let options =
         RuntimeOptions { cache_dir, compiler: Compiler::ChildProcess { exe }, ..Default::default() };
-    let runtime = Runtime::new(options)?;
+    Ok(Runtime::new(options)?)
+}
+
+/// Runs a host with a plugin for each team, until it is told to end. The cluster is that of `KUBECONFIG`.
+pub async fn host(teams: usize) -> anyhow::Result<()> {
+    let (wasm, runtime) = (kite()?, runtime()?);
     let host = Host::start(HostOptions::new(kube::Client::try_default().await?))?;
     for team in 0..teams {
         let guest = runtime.load(&of_its_own(&wasm, team)).await?;
