@@ -130,7 +130,8 @@ fn file_name(name: &str) -> String {
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
     let cannot = |cause: io::Error| format!("cannot read {}: {cause}", path.display());
     let file = std::fs::File::open(path).map_err(cannot)?;
-    let mut bytes = Vec::new();
+    let length = file.metadata().map_err(cannot)?.len().min(limit);
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let taken = file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if u64::try_from(taken).is_ok_and(|taken| taken > limit) {
         return Err(format!("{} is larger than {limit} bytes", path.display()));
