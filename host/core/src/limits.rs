@@ -30,6 +30,8 @@ pub const EVENT_MESSAGE_BYTES_MAX: usize = 1024;
 
 /// JSON pointers of one view: each is looked up in every object that changes.
 pub const VIEW_POINTERS_MAX: usize = 32;
+/// Different views of applied objects that are held once each; past so many the table begins anew.
+pub const VIEWS_SHARED_MAX: usize = 4096;
 /// Bytes of a JSON pointer.
 pub const POINTER_BYTES_MAX: usize = 1024;
 /// Parts of a JSON pointer.

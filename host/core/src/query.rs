@@ -111,7 +111,10 @@ impl Prepared {
     /// # Errors
     /// If no object can have that name.
     pub fn watching(object: ObjectRef, view: View) -> Result<Self, QueryFault> {
-        let pointers = view.pointers().iter().map(|pointer| pointer.as_str().to_owned()).collect();
+        // The query itself says no more than how much of the object is to be watched.
+        let pointers = view.pointers().iter().map(Pointer::as_str);
+        let of_metadata = pointers.clone().all(|pointer| pointer.starts_with("/metadata/"));
+        let pointers = pointers.filter(|_| of_metadata).map(str::to_owned).collect();
         let Self { query, form: _, id } = Self::new(Query::Get(GetQuery { object, view: pointers }))?;
         let mut hasher = Hasher::new("watching");
         hasher.number(id.0);

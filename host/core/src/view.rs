@@ -1,10 +1,11 @@
 //! The part of an object that a question is about: a change outside it wakes nobody.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use crate::fingerprint::{Fingerprint, Hasher};
-use crate::limits::VIEW_POINTERS_MAX;
+use crate::limits::{VIEW_POINTERS_MAX, VIEWS_SHARED_MAX};
 use crate::pointer::{Pointer, PointerError};
 
 /// Why pointers make no view.
@@ -30,7 +31,10 @@ pub enum ViewError {
 /// A set of JSON pointers; the empty one is the whole object. The host's own views may be about what a field manager owns, too:
 /// no plugin sees that, and no pointer leads there.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct View {
+pub struct View(Arc<Parts>);
+
+#[derive(PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Parts {
     pointers: Box<[Pointer]>,
     owner: Option<Owner>,
     id: u64,
@@ -73,12 +77,12 @@ impl View {
             hasher.text(manager);
         }
         let Fingerprint(id) = hasher.finish();
-        Self { pointers, owner, id }
+        Self(Arc::new(Parts { pointers, owner, id }))
     }
 
     /// The same, and which fields a manager owns by apply.
     pub fn with_owner(self, owner: Owner) -> Self {
-        Self::of(self.pointers, Some(owner))
+        Self::of(self.0.pointers.clone(), Some(owner))
     }
 
     /// The whole object.
@@ -92,28 +96,44 @@ impl View {
 
     /// Whether it is the whole object, and nothing besides.
     pub fn is_whole(&self) -> bool {
-        self.pointers.is_empty() && self.owner.is_none()
+        self.0.pointers.is_empty() && self.0.owner.is_none()
     }
 
     /// Whose fields it is about, besides its parts.
     pub fn owner(&self) -> Option<&Owner> {
-        self.owner.as_ref()
+        self.0.owner.as_ref()
     }
 
     /// Its parts, sorted; none for all.
     pub fn pointers(&self) -> &[Pointer] {
-        &self.pointers
+        &self.0.pointers
     }
 
     /// Names the view: equal views have equal ids.
     pub fn id(&self) -> u64 {
-        self.id
+        self.0.id
+    }
+}
+
+/// Views that are held by many, each in memory once: what thousands of objects are applied by is a handful of views.
+#[derive(Debug, Default)]
+pub struct Views(HashMap<u64, View>);
+
+impl Views {
+    /// The view, as all others hold it that asked for the same.
+    pub fn shared(&mut self, view: View) -> View {
+        if self.0.len() >= VIEWS_SHARED_MAX {
+            // Whoever holds one keeps it. It is rare: plugins that put names or numbers into keys of what they apply.
+            self.0.clear();
+        }
+        let known = self.0.entry(view.id()).or_insert_with(|| view.clone());
+        if *known == view { known.clone() } else { view }
     }
 }
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.pointers.iter()).finish()
+        f.debug_set().entries(self.pointers().iter()).finish()
     }
 }
 
@@ -127,6 +147,18 @@ mod tests {
         let b = View::parse(&["/metadata/labels", "/spec", "/spec"]).expect("a view");
         assert_eq!((&a, a.id()), (&b, b.id()));
         assert_ne!(a.id(), View::parse(&["/spec"]).expect("a view").id());
+    }
+
+    #[test]
+    fn equal_views_are_held_once_and_the_table_of_them_is_bounded() {
+        let view = |name: usize| View::parse(&[format!("/spec/{name}")]).expect("a view");
+        let mut views = Views::default();
+        let first = views.shared(view(0));
+        assert!(Arc::ptr_eq(&first.0, &views.shared(view(0)).0));
+        for name in 0..2 * VIEWS_SHARED_MAX {
+            assert_eq!(views.shared(view(name)), view(name));
+            assert!(views.0.len() <= VIEWS_SHARED_MAX);
+        }
     }
 
     #[test]

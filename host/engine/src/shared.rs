@@ -14,6 +14,7 @@ use evenkeel_core::limits::Limits;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::queue::{Priority, Queue};
 use evenkeel_core::record::Trigger;
+use evenkeel_core::view::{View, Views};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) attached: Attached,
     start: Instant,
     normalised: RwLock<Answered>,
+    /// Of what was applied.
+    views: Mutex<Views>,
     /// Who writes which object.
     pub(crate) turns: Turns,
     state: Mutex<State>,
@@ -89,6 +92,7 @@ impl Shared {
             attached,
             start,
             normalised: RwLock::default(),
+            views: Mutex::default(),
             turns: Turns::default(),
             state: Mutex::new(State {
                 queue: Queue::with_lanes(lane),
@@ -162,6 +166,11 @@ impl Shared {
             event
         })
         .await
+    }
+
+    /// A view as all keys hold it that have the same.
+    pub(crate) fn share(&self, view: View) -> View {
+        self.views.lock().unwrap_or_else(PoisonError::into_inner).shared(view)
     }
 
     /// What the API server made of earlier applies.

@@ -150,7 +150,8 @@ impl Look<'_> {
         // Others write into the rest of these objects all the time, and that is no drift.
         let manager = &self.taken.plan().manager;
         let drifts = left.filter_map(|target| {
-            Some(Prepared::watching(target.object()?.clone(), footprint::of(target, manager)))
+            let view = self.shared.share(footprint::of(target, manager));
+            Some(Prepared::watching(target.object()?.clone(), view))
         });
         let prunes = self.prune_queries(prune).into_iter().map(Prepared::new);
         // What cannot be prepared is refused where it is acted upon.
