@@ -1,30 +1,59 @@
-//! Compiled components on disk.
+//! Compiled components on disk, and what they said of themselves.
 //!
 //! Compiled code is native code, so the folder is this user's alone (0700), nothing in it comes from elsewhere, and a
 //! file is used only while its bytes have the digest in its name. Files appear by rename and go by unlink and are never
 //! written in place: a running host has them mapped.
 
+use std::collections::HashMap;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-/// Ends the names of finished files.
-const SUFFIX: &str = ".cwasm";
 /// Begins the names of files under way.
 const UNDER_WAY: &str = ".under-way-";
 /// No compile takes as long as this.
 const UNDER_WAY_SECONDS_MAX: i64 = 3600;
 
-/// The folder of compiled components, each named `<key>-<digest of the file>.cwasm`.
+/// What a finished file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// Native code.
+    Code,
+    /// A manifest, in JSON.
+    Manifest,
+}
+
+impl Kept {
+    /// Ends the names of such files.
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Code => ".cwasm",
+            Self::Manifest => ".manifest",
+        }
+    }
+}
+
+/// The folder of compiled components, each named `<key>-<digest of the file>.cwasm`, and of their manifests.
 #[derive(Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
     limit: u64,
+    /// Files that were read whole, as they were then: one that is as it was is not read again for each rollback.
+    whole: Mutex<HashMap<PathBuf, Stamp>>,
+}
+
+/// Tells a file from one that was changed: nobody but the kernel sets the time of its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    place: (u64, u64),
+    size: u64,
+    changed: (i64, i64),
 }
 
 /// One compiled component.
@@ -47,28 +76,43 @@ impl Cache {
                 "the folder of compiled plugins must belong to this user alone (mode 0700)",
             ));
         }
-        Ok(Self { folder: folder.to_owned(), limit })
+        Ok(Self { folder: folder.to_owned(), limit, whole: Mutex::default() })
     }
 
-    /// The compiled component of a key, if it is there and whole. A damaged one is removed.
-    pub(crate) fn get(&self, key: &str) -> io::Result<Option<PathBuf>> {
-        for path in self.files()? {
-            let Some(digest) = digest_in_name(&path, key) else { continue };
-            if digest_of_file(&path).is_ok_and(|found| found == digest) {
-                touch(&path);
+    /// What is kept under a key, if it is there and whole. A damaged file is removed.
+    pub(crate) fn get(&self, kept: Kept, key: &str) -> io::Result<Option<PathBuf>> {
+        for path in self.files_named(|path| digest_in_name(path, kept, key).is_some())? {
+            let Some(digest) = digest_in_name(&path, kept, key) else { continue };
+            if self.is_whole(&path, digest) {
                 return Ok(Some(path));
             }
-            tracing::warn!(path = %path.display(), "removed a damaged compiled plugin");
+            tracing::warn!(path = %path.display(), "removed a damaged file of a compiled plugin");
             std::fs::remove_file(&path)?;
         }
         Ok(None)
+    }
+
+    /// Whether a file's bytes have this digest; it is noted as used then.
+    fn is_whole(&self, path: &Path, digest: &str) -> bool {
+        let known = || self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known().get(path).copied();
+        let was_whole = before.is_some() && before == stamp(path);
+        // Being used changes it, too: what is noted is how it is after that.
+        touch(path);
+        let now = stamp(path);
+        let is_whole = was_whole || digest_of_file(path).is_ok_and(|found| found == digest);
+        match now.filter(|now| is_whole && stamp(path) == Some(*now)) {
+            Some(now) => known().insert(path.to_owned(), now),
+            None => known().remove(path),
+        };
+        is_whole
     }
 
     /// What was compiled of a component, for whichever hosts, as far as it is whole. Nothing of it is removed.
     #[cfg(any(test, not(feature = "compile")))]
     pub(crate) fn all_of(&self, component: &str) -> io::Result<Vec<PathBuf>> {
         let whole = |path: &PathBuf| {
-            let name = digest_in_name(path, component).and_then(|rest| rest.rsplit_once('-'));
+            let name = rest_of_name(path, Kept::Code, component).and_then(|rest| rest.rsplit_once('-'));
             name.is_some_and(|(_, digest)| digest_of_file(path).is_ok_and(|found| found == digest))
         };
         Ok(self.files()?.into_iter().filter(whole).collect())
@@ -79,13 +123,16 @@ impl Cache {
         tempfile::Builder::new().prefix(UNDER_WAY).tempfile_in(&self.folder)
     }
 
-    /// Keeps a finished file under its key, and makes room where the folder has grown past its limit.
-    pub(crate) fn put(&self, key: &str, file: NamedTempFile) -> io::Result<PathBuf> {
+    /// Keeps a finished file under its key. Code makes room where the folder has grown past its limit; a manifest is small,
+    /// and waits for the next code with that, so that it does not push out the code that it belongs to.
+    pub(crate) fn put(&self, kept: Kept, key: &str, file: NamedTempFile) -> io::Result<PathBuf> {
         let digest = digest_of_file(file.path())?;
-        let path = self.folder.join(format!("{key}-{digest}{SUFFIX}"));
+        let path = self.folder.join(format!("{key}-{digest}{}", kept.suffix()));
         file.persist(&path)?;
-        self.make_room(&path)?;
-        self.sweep(&path);
+        if kept == Kept::Code {
+            self.make_room(&path)?;
+            self.sweep(&path);
+        }
         Ok(path)
     }
 
@@ -119,18 +166,34 @@ impl Cache {
         Ok(())
     }
 
+    /// All that is finished.
     fn files(&self) -> io::Result<Vec<PathBuf>> {
+        self.files_named(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            [Kept::Code, Kept::Manifest].iter().any(|kept| name.ends_with(kept.suffix()))
+        })
+    }
+
+    /// This user's files with such names.
+    fn files_named(&self, is_meant: impl Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for file in self.folder.read_dir()? {
             let file = file?;
-            let ours = file.metadata().is_ok_and(|metadata| metadata.is_file() && is_ours(&metadata));
-            if ours && file.file_name().to_str().is_some_and(|name| name.ends_with(SUFFIX)) {
-                files.push(file.path());
+            let path = file.path();
+            // The name first: the rest is a question to the kernel for each.
+            if is_meant(&path) && file.metadata().is_ok_and(|found| found.is_file() && is_ours(&found)) {
+                files.push(path);
             }
         }
         files.sort();
         Ok(files)
     }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let found = path.symlink_metadata().ok()?;
+    let (place, changed) = ((found.dev(), found.ino()), (found.ctime(), found.ctime_nsec()));
+    Some(Stamp { place, size: found.size(), changed })
 }
 
 fn is_ours(metadata: &Metadata) -> bool {
@@ -141,9 +204,14 @@ fn is_ours_alone(metadata: &Metadata) -> bool {
     is_ours(metadata) && metadata.mode() & 0o077 == 0
 }
 
-/// The digest that a file's name notes, where the file is of this key.
-fn digest_in_name<'a>(path: &'a Path, key: &str) -> Option<&'a str> {
-    path.file_name()?.to_str()?.strip_suffix(SUFFIX)?.strip_prefix(key)?.strip_prefix('-')
+/// The digest that a file's name notes, where the file holds that of this key, and not of a longer one.
+fn digest_in_name<'a>(path: &'a Path, kept: Kept, key: &str) -> Option<&'a str> {
+    rest_of_name(path, kept, key).filter(|rest| !rest.contains('-'))
+}
+
+/// What stands in a file's name behind the beginning of its key.
+fn rest_of_name<'a>(path: &'a Path, kept: Kept, key: &str) -> Option<&'a str> {
+    path.file_name()?.to_str()?.strip_suffix(kept.suffix())?.strip_prefix(key)?.strip_prefix('-')
 }
 
 fn entry(path: PathBuf) -> Option<Entry> {
@@ -187,7 +255,7 @@ mod tests {
     fn put(cache: &Cache, key: &str, content: &[u8]) -> io::Result<PathBuf> {
         let mut file = cache.file_under_way()?;
         file.write_all(content)?;
-        cache.put(key, file)
+        cache.put(Kept::Code, key, file)
     }
 
     #[test]
@@ -195,9 +263,26 @@ mod tests {
         let folder = tempfile::tempdir()?;
         let cache = Cache::open(&folder.path().join("compiled"), 100)?;
         let path = put(&cache, "a-1", b"code")?;
-        assert_eq!(cache.get("a-1")?, Some(path));
-        assert_eq!(cache.get("a")?, None);
-        assert_eq!(cache.get("a-2")?, None);
+        assert_eq!(cache.get(Kept::Code, "a-1")?.as_ref(), Some(&path));
+        assert_eq!(cache.get(Kept::Code, "a")?, None);
+        assert_eq!(cache.get(Kept::Code, "a-2")?, None);
+        assert_eq!(cache.get(Kept::Manifest, "a-1")?, None);
+        assert_eq!(cache.get(Kept::Code, "a-1")?, Some(path), "whoever asks for another leaves it alone");
+        Ok(())
+    }
+
+    #[test]
+    fn code_and_manifest_of_one_key_are_two_files() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 100)?;
+        let code = put(&cache, "a", b"code")?;
+        let mut file = cache.file_under_way()?;
+        file.write_all(b"{}")?;
+        let manifest = cache.put(Kept::Manifest, "a", file)?;
+        assert_eq!(cache.get(Kept::Code, "a")?, Some(code.clone()));
+        assert_eq!(cache.get(Kept::Manifest, "a")?, Some(manifest));
+        assert_eq!(cache.all_of("a-1")?, Vec::<PathBuf>::new());
+        assert_ne!(code.extension(), Some("manifest".as_ref()));
         Ok(())
     }
 
@@ -220,8 +305,24 @@ mod tests {
         let cache = Cache::open(&folder.path().join("compiled"), 100)?;
         let path = put(&cache, "a", b"code")?;
         std::fs::write(&path, b"evil")?;
-        assert_eq!(cache.get("a")?, None);
+        assert_eq!(cache.get(Kept::Code, "a")?, None);
         assert!(!path.exists());
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_whole_is_read_again_once_it_is_not_as_it_was() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("compiled"), 100)?;
+        let path = put(&cache, "a", b"code")?;
+        for _ in 0..3 {
+            assert_eq!(cache.get(Kept::Code, "a")?.as_ref(), Some(&path));
+        }
+        // As long as it was, and in its place.
+        let times = path.metadata()?;
+        std::fs::write(&path, b"evil")?;
+        File::open(&path)?.set_modified(times.modified()?)?;
+        assert_eq!(cache.get(Kept::Code, "a")?, None);
         Ok(())
     }
 
@@ -248,11 +349,15 @@ mod tests {
         };
         age(&put(&cache, "a", b"12345")?, 1)?;
         age(&put(&cache, "b", b"12345")?, 2)?;
-        cache.get("a")?;
+        cache.get(Kept::Code, "a")?;
         put(&cache, "c", b"1")?;
-        assert!(cache.get("b")?.is_none() && cache.get("a")?.is_some() && cache.get("c")?.is_some());
+        assert!(
+            cache.get(Kept::Code, "b")?.is_none()
+                && cache.get(Kept::Code, "a")?.is_some()
+                && cache.get(Kept::Code, "c")?.is_some()
+        );
         put(&cache, "d", b"more than fits")?;
-        assert!(cache.get("d")?.is_some() && cache.get("a")?.is_none());
+        assert!(cache.get(Kept::Code, "d")?.is_some() && cache.get(Kept::Code, "a")?.is_none());
         Ok(())
     }
 

@@ -62,22 +62,29 @@ impl Caller {
     pub(crate) async fn describe(&self, pre: &ReconcilerPre<CallState>) -> Result<Manifest, LoadError> {
         let permit = permit(&self.slots).await.map_err(LoadError::Describe)?;
         let _running = self.ticker.running();
-        let outcome = match self.instantiate(pre).await {
-            Ok(mut instance) => {
-                let called =
-                    instance.guest.evenkeel_reconciler_guest().call_describe(&mut instance.store).await;
-                called.map_err(|error| Broken::new(error, &instance.store))
-            }
-            // Types are compared when the exports are looked up, which is no doing of the guest.
-            Err(broken) if broken.is_of_types() => {
-                return Err(LoadError::OtherTypes { reason: format!("{:#}", broken.error) });
-            }
-            Err(broken) => Err(broken),
-        };
+        let mut instance = self.typed(pre).await?;
+        let called = instance.guest.evenkeel_reconciler_guest().call_describe(&mut instance.store).await;
+        let outcome = called.map_err(|error| Broken::new(error, &instance.store));
         drop(permit);
         outcome
             .map(convert::manifest)
             .map_err(|broken| LoadError::Describe(broken.into_call_error(&self.limits)))
+    }
+
+    /// Whether a component of which all else is known has the types of this host: they are compared when there is an
+    /// instance.
+    pub(crate) async fn try_types(&self, pre: &ReconcilerPre<CallState>) -> Result<(), LoadError> {
+        let _permit = permit(&self.slots).await.map_err(LoadError::Describe)?;
+        let _running = self.ticker.running();
+        self.typed(pre).await.map(drop)
+    }
+
+    /// An instance; where types differ, that is no doing of the guest.
+    async fn typed(&self, pre: &ReconcilerPre<CallState>) -> Result<Instance, LoadError> {
+        self.instantiate(pre).await.map_err(|broken| match broken.is_of_types() {
+            true => LoadError::OtherTypes { reason: format!("{:#}", broken.error) },
+            false => LoadError::Describe(broken.into_call_error(&self.limits)),
+        })
     }
 
     /// One call of a pass. `share` is what the plugin may have of the slots.

@@ -1,9 +1,10 @@
 //! From the bytes of a component to a plugin, or to the reason why not.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use evenkeel_core::contract::Manifest;
 use evenkeel_core::guest::CallError;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -11,7 +12,7 @@ use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::{Component, Linker};
 
-use crate::cache::{Cache, hex};
+use crate::cache::{Cache, Kept, hex};
 use crate::call::{CallState, Caller};
 use crate::compile::{self, CompileError, CompileLimits, Compiler};
 use crate::generated::ReconcilerPre;
@@ -219,8 +220,7 @@ impl Runtime {
     /// compiled code.
     pub async fn load(&self, wasm: &[u8]) -> Result<Arc<Plugin>, LoadError> {
         examine::bytes(wasm, &self.caller.limits)?;
-        let digest = hex(&Sha256::digest(wasm));
-        let component = self.compiled(wasm, &digest).await?;
+        let Made { digest, component, manifest } = self.made(wasm).await?;
         examine::world(&self.engine, &component)?;
         examine::resources(&component, &self.caller.limits)?;
         let pre = self
@@ -228,7 +228,17 @@ impl Runtime {
             .instantiate_pre(&component)
             .and_then(ReconcilerPre::new)
             .map_err(|error| LoadError::OtherTypes { reason: format!("{error:#}") })?;
-        let manifest = self.caller.describe(&pre).await?;
+        let manifest = match manifest {
+            Some(manifest) => {
+                self.caller.try_types(&pre).await?;
+                manifest
+            }
+            None => {
+                let manifest = self.caller.describe(&pre).await?;
+                self.keep(&digest, &manifest).await;
+                manifest
+            }
+        };
         Ok(Arc::new(Plugin {
             caller: self.caller.clone(),
             pre,
@@ -238,16 +248,68 @@ impl Runtime {
         }))
     }
 
-    async fn compiled(&self, wasm: &[u8], digest: &str) -> Result<Component, LoadError> {
+    /// What there is of a component, compiled now if need be.
+    async fn made(&self, wasm: &[u8]) -> Result<Made, LoadError> {
         let (shop, engine, wasm) = (self.shop.clone(), self.engine.clone(), Arc::<[u8]>::from(wasm));
-        let digest = digest.to_owned();
         // Compiling waits for a child or computes for long: not on a worker of the async runtime.
-        let component = tokio::task::spawn_blocking(move || shop.component(&engine, &wasm, &digest)).await;
-        component.unwrap_or_else(|stopped| Err(LoadError::Cache(io::Error::other(stopped))))
+        let made = tokio::task::spawn_blocking(move || {
+            let digest = hex(&Sha256::digest(&wasm));
+            let component = shop.component(&engine, &wasm, &digest)?;
+            Ok(Made { manifest: shop.manifest(&digest), digest, component })
+        });
+        made.await.unwrap_or_else(|stopped| Err(LoadError::Cache(io::Error::other(stopped))))
+    }
+
+    /// Keeps what a component said of itself. Without it the next load asks again, so a failure does not matter.
+    async fn keep(&self, digest: &str, manifest: &Manifest) {
+        let (shop, digest, manifest) = (self.shop.clone(), digest.to_owned(), manifest.clone());
+        let kept = tokio::task::spawn_blocking(move || shop.keep(&digest, &manifest)).await;
+        if let Err(error) = kept.unwrap_or_else(|stopped| Err(io::Error::other(stopped))) {
+            tracing::debug!(%error, "the manifest of a plugin is not kept");
+        }
     }
 }
 
+/// A component that can run.
+struct Made {
+    digest: String,
+    component: Component,
+    /// What it said of itself when it was loaded before.
+    manifest: Option<Manifest>,
+}
+
+/// Names what a component said of itself: a component imports nothing, so that it says the same each time, but another
+/// version of the host may ask otherwise.
+fn manifest_key(component: &str) -> String {
+    static CONTRACT: LazyLock<String> = LazyLock::new(|| {
+        let texts = [
+            env!("CARGO_PKG_VERSION"),
+            include_str!("../../../wit/guest.wit"),
+            include_str!("../../../wit/types.wit"),
+            include_str!("../../../wit/world.wit"),
+        ];
+        hex(Sha256::digest(texts.join("\0")).get(..8).unwrap_or_default())
+    });
+    format!("{component}-{}", *CONTRACT)
+}
+
 impl Shop {
+    /// What a component said of itself before; none where that is not known to the letter.
+    fn manifest(&self, digest: &str) -> Option<Manifest> {
+        let path = self.cache.get(Kept::Manifest, &manifest_key(digest)).ok()??;
+        let manifest = serde_json::from_slice(&std::fs::read(&path).ok()?);
+        if manifest.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        manifest.ok()
+    }
+
+    fn keep(&self, digest: &str, manifest: &Manifest) -> io::Result<()> {
+        let mut file = self.cache.file_under_way()?;
+        file.write_all(&serde_json::to_vec(manifest)?)?;
+        self.cache.put(Kept::Manifest, &manifest_key(digest), file).map(drop)
+    }
+
     /// Without a compiler: what was compiled elsewhere. It is left alone where it does not fit, for nobody makes it anew.
     #[cfg(not(feature = "compile"))]
     fn component(&self, engine: &Engine, _: &[u8], digest: &str) -> Result<Component, LoadError> {
@@ -267,7 +329,7 @@ impl Shop {
         let key = &*format!("{digest}-{}", self.compatibility);
         // Held while the cache is looked at, so that a component loaded twice at once is compiled once.
         let _turn = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = self.cache.get(key).map_err(LoadError::Cache)? {
+        if let Some(path) = self.cache.get(Kept::Code, key).map_err(LoadError::Cache)? {
             match open(engine, &path) {
                 Ok(component) => return Ok(component),
                 Err(error) => {
@@ -279,7 +341,7 @@ impl Shop {
         let input = self.cache.file_under_way().map_err(LoadError::Cache)?;
         let output = self.cache.file_under_way().map_err(LoadError::Cache)?;
         compile::compile(&self.compiler, &self.limits, engine, wasm, input.path(), output.path())?;
-        let path = self.cache.put(key, output).map_err(LoadError::Cache)?;
+        let path = self.cache.put(Kept::Code, key, output).map_err(LoadError::Cache)?;
         open(engine, &path).map_err(|error| LoadError::Cache(io::Error::other(format!("{error:#}"))))
     }
 }

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use evenkeel_runtime::{Runtime, RuntimeError, RuntimeOptions};
+use sha2::{Digest, Sha256};
 
 use crate::guests::{request, that};
 
@@ -17,9 +18,14 @@ fn on(folder: &Path, limit: u64) -> Runtime {
     Runtime::new(options).expect("the runtime starts")
 }
 
+/// The compiled components.
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> =
-        folder.read_dir().expect("a folder").flatten().map(|file| file.path()).collect();
+    that_end_in(folder, "cwasm")
+}
+
+fn that_end_in(folder: &Path, ending: &str) -> Vec<PathBuf> {
+    let all = folder.read_dir().expect("a folder").flatten().map(|file| file.path());
+    let mut files: Vec<PathBuf> = all.filter(|file| file.extension() == Some(ending.as_ref())).collect();
     files.sort();
     files
 }
@@ -53,6 +59,51 @@ async fn a_damaged_file_is_compiled_again() {
         assert!(plugin.reconcile(&request()).await.is_ok());
         assert_eq!(files(&folder), [file]);
     }
+}
+
+#[tokio::test]
+async fn a_component_describes_itself_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().join("compiled");
+    let wasm = that("").build();
+    let first = on(&folder, u64::MAX).load(&wasm).await.expect("it is taken");
+    let kept = that_end_in(&folder, "manifest").pop().expect("its manifest is kept");
+
+    // What stands there is what is taken, for as long as it is whole and can be read.
+    let text = std::fs::read_to_string(&kept).expect("it is there");
+    let other = text.replacen(&first.manifest().version, "9.9.9", 1);
+    assert_ne!(other, text);
+    std::fs::remove_file(&kept).expect("it is there");
+    write_under_its_digest(&kept, &other);
+    let second = on(&folder, u64::MAX).load(&wasm).await.expect("it is taken");
+    assert_eq!(second.manifest().version, "9.9.9");
+    assert!(second.reconcile(&request()).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_damaged_or_of_other_words_is_asked_for_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().join("compiled");
+    let wasm = that("").build();
+    let first = on(&folder, u64::MAX).load(&wasm).await.expect("it is taken");
+    let kept = that_end_in(&folder, "manifest").pop().expect("its manifest is kept");
+    let text = std::fs::read_to_string(&kept).expect("it is there");
+    std::fs::write(&kept, text.replacen(&first.manifest().version, "9.9.9", 1)).expect("it is written");
+    let after_damage = on(&folder, u64::MAX).load(&wasm).await.expect("it is taken");
+    assert_eq!(after_damage.manifest(), first.manifest());
+
+    std::fs::remove_file(&kept).expect("it was kept again");
+    write_under_its_digest(&kept, r#"{"name": "of another contract"}"#);
+    let after_other_words = on(&folder, u64::MAX).load(&wasm).await.expect("it is taken");
+    assert_eq!(after_other_words.manifest(), first.manifest());
+}
+
+/// Beside `kept`, as if it had been kept in its place.
+fn write_under_its_digest(kept: &Path, text: &str) {
+    let name = kept.file_stem().and_then(|name| name.to_str()).expect("a name");
+    let (key, _) = name.rsplit_once('-').expect("key and digest");
+    let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    std::fs::write(kept.with_file_name(format!("{key}-{digest}.manifest")), text).expect("it is written");
 }
 
 #[tokio::test]
