@@ -34,7 +34,7 @@ macro_rules! plugin {
             struct Exported;
 
             #[global_allocator]
-            static HEAP: $crate::Heap<$crate::Linear> = $crate::Heap::new($crate::Linear);
+            static HEAP: $crate::Heap<$crate::Linear> = $crate::Heap::new($crate::Linear::new());
 
             impl $crate::bindings::exports::evenkeel::reconciler::guest::Guest for Exported {
                 fn describe() -> $crate::Manifest {

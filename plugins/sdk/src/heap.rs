@@ -4,6 +4,8 @@
 //! as it is, memory is asked for in large steps, and nothing is ever joined or given back.
 
 use core::alloc::{GlobalAlloc, Layout};
+#[cfg(target_family = "wasm")]
+use core::cell::Cell;
 use core::cell::UnsafeCell;
 use core::ptr;
 
@@ -22,9 +24,38 @@ pub trait Source {
     fn more(&self, bytes: usize) -> Option<(usize, usize)>;
 }
 
-/// The linear memory of an instance.
+/// The linear memory of an instance: first what it begins with, then what it gets of the host.
 #[cfg(target_family = "wasm")]
-pub struct Linear;
+pub struct Linear {
+    /// Whether the first piece was given out.
+    begun: Cell<bool>,
+}
+
+/// What most calls need. It is there from the start: memory that is asked for is protected anew by the kernel twice, when it
+/// comes and when the next instance has to do without, and both stop the other processors.
+#[cfg(target_family = "wasm")]
+const FIRST: usize = 1 << 20;
+
+/// Zeros, which take no room in the component.
+#[cfg(target_family = "wasm")]
+struct First(UnsafeCell<[u128; FIRST / size_of::<u128>()]>);
+
+// SAFETY: A component has one thread, and nothing but the heap gets at it.
+#[allow(unsafe_code)]
+#[cfg(target_family = "wasm")]
+unsafe impl Sync for First {}
+
+#[cfg(target_family = "wasm")]
+static FIRST_PIECE: First = First(UnsafeCell::new([0; FIRST / size_of::<u128>()]));
+
+#[cfg(target_family = "wasm")]
+impl Linear {
+    /// With all of it to be given out.
+    #[allow(clippy::new_without_default, reason = "made once, by the macro")]
+    pub const fn new() -> Self {
+        Self { begun: Cell::new(false) }
+    }
+}
 
 #[cfg(target_family = "wasm")]
 impl Source for Linear {
@@ -32,6 +63,9 @@ impl Source for Linear {
         const PAGE: usize = 64 << 10;
         // Each step is a call of the host, and what is not touched costs nothing.
         const PAGES_A_STEP: usize = 8;
+        if bytes <= FIRST && !self.begun.replace(true) {
+            return Some((FIRST_PIECE.0.get().expose_provenance(), FIRST));
+        }
         let pages = bytes.div_ceil(PAGE).max(PAGES_A_STEP);
         let before = core::arch::wasm32::memory_grow::<0>(pages);
         // Near its limit an instance may have a little more, but no whole step.
@@ -50,11 +84,11 @@ pub struct Heap<S> {
 }
 
 struct State {
-    /// Memory that was never given out.
+    /// Memory that was never given out, from a multiple of the grain.
     next: usize,
     end: usize,
-    /// The first free block of each class; its first word is the address of the one after it, 0 for none, its second its
-    /// own length.
+    /// The first free block of each class; its first word is the address of the one after it, 0 for none. Where a class has blocks of
+    /// more than one length, the second word is the block's own.
     free: [usize; CLASSES],
 }
 
@@ -71,90 +105,129 @@ impl<S: Source> Heap<S> {
 }
 
 impl State {
-    /// The first free block of a class, if it is long enough.
-    #[allow(unsafe_code)]
-    fn free_block(&mut self, class: usize, length: usize) -> Option<usize> {
-        let first = self.free[class];
-        if first == 0 {
-            return None;
+    /// A block of so many bytes, a multiple of the grain.
+    #[inline]
+    fn take(&mut self, source: &impl Source, length: usize) -> Option<usize> {
+        if length > SMALL_MAX {
+            return self.take_long(source, length);
         }
-        // SAFETY: A free block is nobody's, and `dealloc` has left two words in it.
-        let [after, has] = unsafe { ptr::read(ptr::with_exposed_provenance::<[usize; 2]>(first)) };
-        (has >= length).then(|| {
-            self.free[class] = after;
-            first
-        })
+        let class = length / GRAIN - 1;
+        let first = self.free[class];
+        if first != 0 {
+            self.free[class] = word(first, 0);
+            return Some(first);
+        }
+        if self.end - self.next < length {
+            return self.fresh(source, length, GRAIN);
+        }
+        let begin = self.next;
+        self.next += length;
+        Some(begin)
+    }
+
+    #[inline(never)]
+    fn take_long(&mut self, source: &impl Source, length: usize) -> Option<usize> {
+        // The first of the blocks that may be long enough, or of those that are.
+        for class in [class_of_free(length), class_of_fitting(length)] {
+            let first = self.free[class];
+            if first != 0 && word(first, 1) >= length {
+                self.free[class] = word(first, 0);
+                return Some(first);
+            }
+        }
+        self.fresh(source, length, GRAIN)
     }
 
     /// Memory that was never given out.
+    #[inline(never)]
     fn fresh(&mut self, source: &impl Source, bytes: usize, align: usize) -> Option<usize> {
         let align = align.max(GRAIN);
-        let begin = self.next.checked_next_multiple_of(align)?;
-        let end = begin.checked_add(bytes)?;
-        if end <= self.end {
-            self.next = end;
-            return Some(begin);
+        let fits = |begin: usize, end: usize| begin.checked_add(bytes).is_some_and(|last| last <= end);
+        let mut begin = aligned(self.next, align)?;
+        if !fits(begin, self.end) {
+            let (address, more) = source.more(bytes.checked_add(align)?)?;
+            if address != self.end {
+                self.next = aligned(address, GRAIN)?;
+            }
+            self.end = address.checked_add(more)?;
+            begin = aligned(self.next, align)?;
         }
-        let (address, more) = source.more(bytes.checked_add(align)?)?;
-        if address != self.end {
-            self.next = address;
-        }
-        self.end = address.checked_add(more)?;
-        let begin = self.next.checked_next_multiple_of(align)?;
         self.next = begin.checked_add(bytes)?;
         Some(begin)
     }
+
+    /// A block is nobody's from now on.
+    ///
+    /// # Safety
+    /// It was given out as one of this length, and is not used any more.
+    #[allow(unsafe_code)]
+    #[inline]
+    unsafe fn put(&mut self, block: *mut u8, length: usize) {
+        let class = if length <= SMALL_MAX { length / GRAIN - 1 } else { class_of_free(length) };
+        // SAFETY: It is as long as two words at least, and aligned for them.
+        unsafe {
+            let words = block.cast::<usize>();
+            ptr::write(words, self.free[class]);
+            if length > SMALL_MAX {
+                ptr::write(words.add(1), length);
+            }
+        }
+        self.free[class] = block.expose_provenance();
+    }
+}
+
+/// A word of a free block.
+#[allow(unsafe_code)]
+#[inline]
+fn word(block: usize, at: usize) -> usize {
+    // SAFETY: A free block is nobody's, and `put` has left the words in it that its class has.
+    unsafe { ptr::read(ptr::with_exposed_provenance::<usize>(block).add(at)) }
+}
+
+/// The next multiple of a power of two; none where no address space holds it.
+#[inline]
+fn aligned(address: usize, align: usize) -> Option<usize> {
+    Some(address.checked_add(align - 1)? & !(align - 1))
 }
 
 /// The length of the block for so many bytes; none where no address space holds it.
+#[inline]
 fn length(bytes: usize) -> Option<usize> {
-    bytes.max(1).checked_next_multiple_of(GRAIN)
+    aligned(bytes.max(1), GRAIN)
 }
 
-/// The class in which a block of this length lies once it is free.
+/// The class in which a block of this length, a long one, lies once it is free.
 fn class_of_free(length: usize) -> usize {
-    if length <= SMALL_MAX { length / GRAIN - 1 } else { SMALL_CLASSES + length.ilog2() as usize }
+    SMALL_CLASSES + length.ilog2() as usize
 }
 
-/// The class of which each block is long enough.
+/// The class of which each block is as long as that, a long one.
 fn class_of_fitting(length: usize) -> usize {
-    if length <= SMALL_MAX {
-        length / GRAIN - 1
-    } else {
-        SMALL_CLASSES + length.next_power_of_two().ilog2() as usize
-    }
+    SMALL_CLASSES + length.next_power_of_two().ilog2() as usize
 }
 
 // SAFETY: A block is given out that lies in memory of the source, is aligned, at least as long as asked for, and used by
 // nobody else: it is fresh, or was given back. Only one thread gets here, and nothing here allocates.
 #[allow(unsafe_code)]
 unsafe impl<S: Source> GlobalAlloc for Heap<S> {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(length) = length(layout.size()) else { return ptr::null_mut() };
         // SAFETY: One thread, and no other reference to the state is alive.
         let state = unsafe { &mut *self.state.get() };
-        if layout.align() <= GRAIN {
-            let may_fit = class_of_free(length);
-            let fits = class_of_fitting(length);
-            if let Some(found) = state.free_block(may_fit, length).or_else(|| state.free_block(fits, length))
-            {
-                return ptr::with_exposed_provenance_mut(found);
-            }
-        }
-        match state.fresh(&self.source, length, layout.align()) {
-            Some(address) => ptr::with_exposed_provenance_mut(address),
-            None => ptr::null_mut(),
-        }
+        let found = if layout.align() <= GRAIN {
+            state.take(&self.source, length)
+        } else {
+            state.fresh(&self.source, length, layout.align())
+        };
+        found.map_or(ptr::null_mut(), ptr::with_exposed_provenance_mut)
     }
 
+    #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let Some(length) = length(layout.size()) else { return };
-        // SAFETY: As above.
-        let state = unsafe { &mut *self.state.get() };
-        let class = class_of_free(length);
-        // SAFETY: The block is the caller's to give back, and as long as two words at least and aligned for them.
-        unsafe { ptr::write(block.cast::<[usize; 2]>(), [state.free[class], length]) };
-        state.free[class] = block.expose_provenance();
+        // SAFETY: As above; the block is the caller's to give back.
+        unsafe { (*self.state.get()).put(block, length) };
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {

@@ -121,12 +121,12 @@ impl Pass {
     }
 
     pub(crate) fn answer(&self, query: &Query) -> Option<&Answer> {
-        self.request.observations.iter().find(|seen| seen.query == *query).map(|seen| &seen.answer)
+        self.request.observations.iter().find(|seen| is_same(&seen.query, query)).map(|seen| &seen.answer)
     }
 
     pub(crate) fn note_question(&self, query: &Query) {
         let mut questions = self.questions.borrow_mut();
-        if !questions.contains(query) {
+        if !questions.iter().any(|noted| is_same(noted, query)) {
             questions.push(query.clone());
         }
     }
@@ -142,5 +142,13 @@ impl Pass {
             let (line, column) = (cause.line(), cause.column());
             Stop::invalid(format!("{object} has an unexpected shape (line {line}, column {column})"))
         })
+    }
+}
+
+/// Whether two questions are one. Each is held against all others, so what tells most apart, the name, comes first.
+fn is_same(one: &Query, other: &Query) -> bool {
+    match (one, other) {
+        (Query::Get(one), Query::Get(other)) => one.object.name == other.object.name && one == other,
+        _ => one == other,
     }
 }
