@@ -23,11 +23,13 @@ pub struct PluginSettings {
     pub grant: Option<OperatorGrant>,
     /// In whose name its writes are sent; none for the host's own.
     pub service_account: Option<ServiceAccount>,
+    /// The only controllers of it that run, by name; none for all.
+    pub controllers: Option<Vec<String>>,
 }
 
 impl Default for PluginSettings {
     fn default() -> Self {
-        Self { config: "{}".into(), grant: None, service_account: None }
+        Self { config: "{}".into(), grant: None, service_account: None, controllers: None }
     }
 }
 
@@ -75,6 +77,14 @@ pub enum Held {
         /// What is wrong with them, each with its place.
         faults: Vec<String>,
     },
+    /// The operator names controllers that it has not, or none at all.
+    #[error("its settings choose {}; it has {}", not_controllers(unknown), known.join(", "))]
+    Controllers {
+        /// The names that it does not know; empty where none is chosen.
+        unknown: Vec<String>,
+        /// The names that it knows.
+        known: Vec<String>,
+    },
     /// It asks for more than the version before it, and the operator's grant does not cover that.
     #[error(
         "it asks for more than it was granted: {}; name that in its grant, or take the running version out first",
@@ -112,7 +122,7 @@ pub(crate) struct Loaded {
     pub(crate) grant: Grant,
     /// The user in whose name its writes are sent; none for the host's own.
     pub(crate) user: Option<String>,
-    /// In the order of the manifest.
+    /// Those that run, in the order of the manifest.
     pub(crate) controllers: Vec<ControllerPlan>,
 }
 
@@ -142,7 +152,8 @@ impl Loaded {
         };
         let grant = Grant::new(manifest, permissions, namespaces);
         let plan = |spec| plan(&*guest, spec, &settings.config);
-        let controllers = manifest.controllers.iter().map(plan).collect::<Result<_, _>>()?;
+        let chosen = chosen(manifest, settings.controllers.as_deref())?;
+        let controllers = chosen.into_iter().map(plan).collect::<Result<_, _>>()?;
         let user = settings.service_account.as_ref().map(ServiceAccount::user);
         Ok(Self { grant, user, controllers, settings, guest })
     }
@@ -185,6 +196,19 @@ impl Loaded {
         missing.extend(newly_used(&asks.providers, &had.providers));
         missing
     }
+}
+
+/// The controllers that run: those that the operator names, or all.
+fn chosen<'a>(manifest: &'a Manifest, names: Option<&[String]>) -> Result<Vec<&'a Controller>, Held> {
+    let all = &manifest.controllers;
+    let Some(names) = names else { return Ok(all.iter().collect()) };
+    let is_known = |name: &&String| all.iter().any(|one| one.name == **name);
+    let unknown: Vec<_> = names.iter().filter(|name| !is_known(name)).cloned().collect();
+    if names.is_empty() || !unknown.is_empty() {
+        let known = all.iter().map(|one| one.name.clone()).collect();
+        return Err(Held::Controllers { unknown, known });
+    }
+    Ok(all.iter().filter(|one| names.contains(&one.name)).collect())
 }
 
 fn permission_in_words(asked: &Permission, verb: Verb) -> String {
@@ -261,6 +285,14 @@ pub fn check_config(manifest: &Manifest, config: &str) -> Result<(), Held> {
 
 /// Faults of a config that are told at once.
 const CONFIG_FAULTS_MAX: usize = 16;
+
+fn not_controllers(unknown: &[String]) -> String {
+    if unknown.is_empty() {
+        "no controller".to_owned()
+    } else {
+        format!("controllers that it has not: {}", unknown.join(", "))
+    }
+}
 
 fn joined(faults: &[ManifestFault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")

@@ -20,6 +20,8 @@ struct SettingsFile {
     grant: Option<GrantFile>,
     /// In whose name its writes are sent, as in `evenkeel-system/evenkeel-kite`; without it in the host's own.
     service_account: Option<ServiceAccount>,
+    /// The only controllers that run; without it all do.
+    controllers: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -51,7 +53,8 @@ pub fn parse_settings(text: &str) -> Result<PluginSettings, SettingsError> {
         namespaces: grant.namespaces,
     });
     let config = serde_json::Value::Object(file.config).to_string().into();
-    Ok(PluginSettings { config, grant, service_account: file.service_account })
+    let SettingsFile { service_account, controllers, .. } = file;
+    Ok(PluginSettings { config, grant, service_account, controllers })
 }
 
 fn permission(file: PermissionFile) -> Permission {
@@ -90,6 +93,13 @@ grant:
         let error = parse_settings("serviceAccount: kite").expect_err("no namespace");
         let cause = std::error::Error::source(&error).expect("a cause").to_string();
         assert!(cause.contains("NAMESPACE/NAME"), "{cause}");
+    }
+
+    #[test]
+    fn settings_choose_controllers() {
+        let chosen = parse_settings("controllers: [kite-user]").expect("settings");
+        assert_eq!(chosen.controllers, Some(vec!["kite-user".to_owned()]));
+        assert_eq!(parse_settings("config: {}").expect("settings").controllers, None);
     }
 
     #[test]

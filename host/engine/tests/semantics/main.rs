@@ -1,6 +1,7 @@
 //! The semantics that must hold, each line of them a test: native plugins on the embedded Kubernetes, on virtual time.
 
 mod asked;
+mod chosen;
 mod directory;
 mod drift;
 mod evidence;
