@@ -178,10 +178,10 @@ impl Turn<'_> {
     fn serve_again(&mut self, key: &Key) {
         let found = self.state.registry.find(DEFINITIONS.0, DEFINITIONS.1).cloned();
         let stored = found.and_then(|definitions| self.state.store.get(definitions.table, key).cloned());
-        if let Some(stored) = stored
-            && let Ok(compiled) = crate::schema::crd::compile(&stored.value())
-        {
-            self.serve(&compiled, &stored);
+        let Some(stored) = stored else { return };
+        let definition = stored.value();
+        if let Ok(compiled) = crate::schema::crd::compile(&definition) {
+            self.serve(&compiled, &stored, &definition["spec"]);
         }
     }
 }

@@ -29,12 +29,12 @@ impl Turn<'_> {
             tracing::error!(name = %stored.head.name, "a stored CustomResourceDefinition does not compile");
             return;
         };
-        self.serve(&compiled, &stored);
+        self.serve(&compiled, &stored, &object["spec"]);
         self.tell_established(&definitions, &stored, &compiled);
     }
 
-    /// Serves what a definition defines; writes nothing.
-    pub(crate) fn serve(&mut self, compiled: &Crd, stored: &Stored) {
+    /// Serves what a definition with this `spec` defines; writes nothing.
+    pub(crate) fn serve(&mut self, compiled: &Crd, stored: &Stored, spec: &Value) {
         let old = self.state.registry.find(&compiled.group, &compiled.plural).cloned();
         let table = match &old {
             Some(old) if old.definition.as_deref() == Some(&*stored.head.name) => old.table,
@@ -46,7 +46,7 @@ impl Turn<'_> {
                 table
             }
         };
-        let resource = self.state.registry.add(resource_of(compiled, table, stored));
+        let resource = self.state.registry.add(resource_of(compiled, table, stored, spec));
         if old.is_some_and(|old| old.shape != resource.shape) {
             let ty = &resource.storage_version().ty;
             self.state.store.reshape(table, |object| {
@@ -147,7 +147,7 @@ impl Turn<'_> {
     }
 }
 
-fn resource_of(compiled: &Crd, table: crate::store::TableId, stored: &Stored) -> Resource {
+fn resource_of(compiled: &Crd, table: crate::store::TableId, stored: &Stored, spec: &Value) -> Resource {
     let versions: Vec<Version> = compiled
         .versions
         .iter()
@@ -184,7 +184,7 @@ fn resource_of(compiled: &Crd, table: crate::store::TableId, stored: &Stored) ->
         storage,
         traits: Traits { generation: true, returns_deleted: false, ..Traits::default() },
         definition: Some(stored.head.name.to_string()),
-        shape: stored.value()["spec"].to_string().into(),
+        shape: spec.to_string().into(),
     }
 }
 

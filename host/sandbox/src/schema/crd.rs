@@ -1,6 +1,7 @@
 //! CustomResourceDefinitions: checked, then compiled into what serves their kinds.
 
 mod check;
+mod compiled;
 mod defaults;
 mod defaults_check;
 mod openapi;
@@ -10,11 +11,11 @@ mod structure;
 use serde_json::Value;
 
 use super::columns::Column;
-use super::field_error::FieldError;
 use super::structural::{Schema, flag, text};
 use super::typed::Type;
 
 pub use check::{check_create, check_update};
+pub use compiled::compile;
 pub use defaults::prepare;
 pub use openapi::{document, document as openapi_v3};
 
@@ -79,14 +80,8 @@ pub struct Scale {
     pub selector_path: Option<String>,
 }
 
-/// Compiles a definition, after a check that it is one.
-pub fn compile(definition: &Value) -> Result<Crd, Vec<FieldError>> {
-    let errors = check_create(definition);
-    if errors.is_empty() { Ok(compile_accepted(definition)) } else { Err(errors) }
-}
-
 /// Compiles a definition that was accepted before.
-pub fn compile_accepted(definition: &Value) -> Crd {
+fn compile_accepted(definition: &Value) -> Crd {
     let spec = &definition["spec"];
     let names = &spec["names"];
     let name = |field: &str| text(names, field).unwrap_or_default();
