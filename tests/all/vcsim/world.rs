@@ -25,6 +25,7 @@ use evenkeel_providers::vsphere::soap::Soap;
 use evenkeel_providers::vsphere::tls::Trust;
 use evenkeel_runtime::{Runtime, RuntimeOptions};
 use evenkeel_test_vcsim::{Options, Vcsim};
+use jiff::Timestamp;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -250,6 +251,21 @@ impl World {
         let is_timed = |trigger: &Trigger| matches!(trigger, Trigger::Requeue | Trigger::Resync);
         let records = self.host.journal().records();
         records.iter().filter(|record| is_timed(&record.trigger) && !record.calls.is_empty()).count()
+    }
+
+    /// When the first pass of a machine began that is not from before. It is noted when it is over, so that is waited for.
+    pub async fn first_pass_since(&self, machine: &str, since: Timestamp) -> Timestamp {
+        let began = Instant::now();
+        loop {
+            let records = self.host.journal().records();
+            let of = records.iter().filter(|record| &*record.key.name == machine);
+            let times = of.map(|record| record.time.parse::<Timestamp>().expect("RFC 3339"));
+            if let Some(first) = times.filter(|time| *time >= since).min() {
+                return first;
+            }
+            assert!(began.elapsed() < PATIENCE, "{machine} has no pass");
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     // ---- what is put out -----------------------------------------------------------------------------------------

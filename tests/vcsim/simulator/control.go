@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
@@ -36,7 +37,30 @@ func (c *control) handler() http.Handler {
 		defer c.front.mu.Unlock()
 		_ = json.NewEncoder(w).Encode(c.front.calls)
 	})
+	mux.HandleFunc("GET /control/since-task", func(w http.ResponseWriter, r *http.Request) {
+		since, err := c.sinceTask(r.URL.Query().Get("id"))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(since.Microseconds())
+	})
 	return mux
+}
+
+// sinceTask tells how long ago a task ended.
+func (c *control) sinceTask(id string) (time.Duration, error) {
+	ctx := c.context()
+	task, ok := ctx.Map.Get(types.ManagedObjectReference{Type: "Task", Value: id}).(*simulator.Task)
+	if !ok {
+		return 0, fmt.Errorf("no task %q", id)
+	}
+	var ended *time.Time
+	ctx.WithLock(task, func() { ended = task.Info.CompleteTime })
+	if ended == nil {
+		return 0, fmt.Errorf("task %s has not ended", id)
+	}
+	return time.Since(*ended), nil
 }
 
 func (c *control) context() *simulator.Context { return c.model.Service.Context }

@@ -116,6 +116,15 @@ impl Vcsim {
         Ok(serde_json::from_str(&self.request("GET", "calls")?)?)
     }
 
+    /// How long ago a task ended.
+    ///
+    /// # Errors
+    /// If there is no such task, or it has not ended.
+    pub fn since_task(&self, id: &str) -> anyhow::Result<Duration> {
+        let micros = serde_json::from_str(&self.request("GET", &format!("since-task?id={id}"))?)?;
+        Ok(Duration::from_micros(micros))
+    }
+
     fn request(&self, method: &str, command: &str) -> anyhow::Result<String> {
         let mut stream = TcpStream::connect(self.text("control")).context("its control port")?;
         stream.set_read_timeout(Some(Duration::from_secs(10)))?;
