@@ -32,6 +32,9 @@ struct Args {
     /// Changes of status that concern nobody.
     #[arg(long, default_value_t = 2_000)]
     storm: usize,
+    /// Have the host run all six controllers of Kite, and not only the one that the others are.
+    #[arg(long)]
+    all_controllers: bool,
     /// Only these, by name.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -76,7 +79,7 @@ async fn measure(args: Args) -> anyhow::Result<()> {
     let mut rounds = Vec::new();
     for (peer, program) in programs {
         eprintln!("{}: runs", peer.name());
-        let round = round::run(peer, &program, &parts, args.users, args.storm).await?;
+        let round = round::run(peer, &program, &parts, args.users, args.storm, args.all_controllers).await?;
         // What was found is not lost where the next one fails.
         eprintln!("{}", table::of(std::slice::from_ref(&(peer, round.clone())), args.users, args.storm));
         rounds.push((peer, round));

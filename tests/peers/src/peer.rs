@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 /// Somebody who looks after Kite's users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// The host, with Kite as a component: all of Kite's six controllers.
+    /// The host, with Kite as a component: the one of its controllers that the others are, or all six.
     Evenkeel,
     /// A native controller of kube-rs.
     KubeRs,
@@ -68,8 +68,8 @@ impl Peer {
         }
     }
 
-    /// How it is started, in a folder of its own.
-    pub fn start(self, program: &Path, kubeconfig: &Path, folder: &Path) -> anyhow::Result<Start> {
+    /// How it is started, in a folder of its own; the host with all of Kite's controllers or with the others' one.
+    pub fn start(self, program: &Path, kubeconfig: &Path, folder: &Path, all: bool) -> anyhow::Result<Start> {
         let kubeconfig = kubeconfig.display().to_string();
         let mut environment = vec![("KUBECONFIG".to_owned(), kubeconfig)];
         let mut arguments = Vec::new();
@@ -77,6 +77,10 @@ impl Peer {
             let plugins = folder.join("plugins");
             std::fs::create_dir_all(&plugins)?;
             std::fs::copy(root().join("target/plugins/kite.wasm"), plugins.join("kite.wasm"))?;
+            if !all {
+                // What the others do, and no more.
+                std::fs::write(plugins.join("kite.yaml"), "controllers: [kite-user]\n")?;
+            }
             arguments = vec![
                 "run".to_owned(),
                 format!("--plugins={}", plugins.display()),

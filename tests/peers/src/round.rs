@@ -63,6 +63,7 @@ pub async fn run(
     parts: &Parts,
     users: usize,
     storm: usize,
+    all_controllers: bool,
 ) -> anyhow::Result<Round> {
     let folder = tempfile::Builder::new().prefix("evenkeel-peers-").tempdir()?;
     let (audit, flags) = Audit::in_folder(folder.path(), &[peer.name()])?;
@@ -75,7 +76,7 @@ pub async fn run(
     let mut plane = ControlPlane::start(parts, &options).await?;
     let admin = plane.client("admin")?;
     prepare(&plane, parts, &admin).await?;
-    let start = peer.start(program, &plane.kubeconfig(peer.name()), folder.path())?;
+    let start = peer.start(program, &plane.kubeconfig(peer.name()), folder.path(), all_controllers)?;
     let program = Program {
         path: start.path,
         arguments: start.arguments,
