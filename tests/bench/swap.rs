@@ -34,7 +34,8 @@ pub fn run(scale: Scale) -> anyhow::Result<()> {
         let guest = compile_all(&runtime, &wasm, swaps).await?;
         let sandbox = sandbox(&*guest, platform().into_iter().chain((0..users).map(user)))?;
         let client = kube::Client::new(sandbox.service(), "default");
-        put(folder.path(), &variant(&wasm, 0))?;
+        write(folder.path(), &variant(&wasm, 0))?;
+        put(folder.path())?;
         // Every pass of the run stays in it, so that none can be missed for want of room.
         let journal = JournalOptions { bytes_max: usize::MAX, ..JournalOptions::default() };
         let host = Host::start(HostOptions { journal, ..HostOptions::new(client.clone()) })?;
@@ -95,18 +96,25 @@ fn loader(runtime: &Arc<Runtime>) -> impl Loader + use<> {
     }
 }
 
-fn put(folder: &Path, wasm: &[u8]) -> anyhow::Result<()> {
-    let under_way = folder.join(".kite.tmp");
-    std::fs::write(&under_way, wasm)?;
-    Ok(std::fs::rename(under_way, folder.join("kite.wasm"))?)
+const UNDER_WAY: &str = ".kite.tmp";
+
+/// Copies a component beside its place.
+fn write(folder: &Path, wasm: &[u8]) -> anyhow::Result<()> {
+    Ok(std::fs::write(folder.join(UNDER_WAY), wasm)?)
+}
+
+/// Puts the copy in its place.
+fn put(folder: &Path) -> anyhow::Result<()> {
+    Ok(std::fs::rename(folder.join(UNDER_WAY), folder.join("kite.wasm"))?)
 }
 
 /// Replaces the file and waits for the first pass of another digest.
 async fn one(host: &Host, folder: &Path, wasm: &[u8]) -> anyhow::Result<Duration> {
     let before = host.status().plugins.first().map(|plugin| plugin.digest.clone()).unwrap_or_default();
     let mut passes = host.subscribe();
+    write(folder, wasm)?;
     let began = now();
-    put(folder, wasm)?;
+    put(folder)?;
     loop {
         let pass = passes.recv().await?;
         if !pass.calls.is_empty() && pass.digest != before {
