@@ -109,7 +109,7 @@ func (*rootCollector) CreatePropertyCollector(ctx *simulator.Context, _ *types.C
 //
 // The library's own reads all that it watches anew for each change of anything anywhere, and tells all of it again when a view
 // changes: with two hundred machines the news of one takes seconds. An object that comes into a view is told whole, so what
-// changed before is not missed.
+// changed before is not missed. That one left a view is told by neither.
 type PropertyCollector struct {
 	simulator.PropertyCollector
 
