@@ -104,9 +104,7 @@ pub(crate) fn group(registry: &Registry, group: &str) -> Option<Value> {
 
 /// `/api/v1` and `/apis/{group}/{version}`.
 pub(crate) fn group_version(registry: &Registry, group: &str, version: &str) -> Option<Value> {
-    let groups = registry.groups();
-    let (_, versions) = groups.iter().find(|(name, _)| name == group)?;
-    if !versions.iter().any(|one| one == version) {
+    if !registry.versions(group).iter().any(|one| one == version) {
         return None;
     }
     let mut resources = review::resources(group);
@@ -114,7 +112,7 @@ pub(crate) fn group_version(registry: &Registry, group: &str, version: &str) -> 
         resources.extend(resource_values(resource, served));
     }
     // Resources of definitions keep the order of their subresources.
-    resources.sort_by_key(|one| {
+    resources.sort_by_cached_key(|one| {
         let name = one["name"].as_str().unwrap_or_default();
         let custom = registry.find(group, name.split('/').next().unwrap_or_default());
         let custom = custom.is_some_and(|resource| resource.is_custom());

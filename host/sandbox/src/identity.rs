@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 /// A source of identities. Each kind of identity counts by itself, so that one more of one does not shift another.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identities {
     seed: u64,
     uids: u64,

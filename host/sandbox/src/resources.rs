@@ -129,6 +129,7 @@ impl Resource {
 }
 
 /// All resources, found by group and plural.
+#[derive(Clone)]
 pub(crate) struct Registry {
     resources: BTreeMap<(String, String), Arc<Resource>>,
     by_table: BTreeMap<TableId, Arc<Resource>>,
@@ -215,19 +216,22 @@ impl Registry {
 
     /// Groups in the order of discovery, with their served versions, preferred first.
     pub(crate) fn groups(&self) -> Vec<(String, Vec<String>)> {
-        let groups = self.groups.iter().map(|group| {
-            let mut versions: Vec<String> = Vec::new();
-            for version in self.in_group(group).flat_map(|resource| &resource.versions) {
-                if version.served && !versions.contains(&version.name) {
-                    versions.push(version.name.clone());
-                }
-            }
-            versions.extend(builtin::virtual_versions(group));
-            versions.sort_by_key(|version| std::cmp::Reverse(version_rank(version)));
-            versions.dedup();
-            (group.clone(), versions)
-        });
+        let groups = self.groups.iter().map(|group| (group.clone(), self.versions(group)));
         groups.filter(|(_, versions)| !versions.is_empty()).collect()
+    }
+
+    /// The served versions of a group, preferred first; none of a group that is not there.
+    pub(crate) fn versions(&self, group: &str) -> Vec<String> {
+        let mut versions: Vec<String> = Vec::new();
+        for version in self.in_group(group).flat_map(|resource| &resource.versions) {
+            if version.served && !versions.contains(&version.name) {
+                versions.push(version.name.clone());
+            }
+        }
+        versions.extend(builtin::virtual_versions(group));
+        versions.sort_by_cached_key(|version| std::cmp::Reverse(version_rank(version)));
+        versions.dedup();
+        versions
     }
 }
 

@@ -153,18 +153,25 @@ impl Sandbox {
             unclean: Default::default(),
             keeper: None,
         };
-        let sandbox = Sandbox {
-            inner: Arc::new(Inner {
-                state: RwLock::new(state),
-                faults: Mutex::default(),
-                audit: Mutex::default(),
-                clock: options.clock,
-            }),
-        };
+        let sandbox = Sandbox::of(state, options.clock);
         if options.bootstrap {
             sandbox.bootstrap();
         }
         sandbox
+    }
+
+    /// Another cluster that begins as this one is: with its objects, kinds, revision, history and the identities that come next,
+    /// but with a clock of its own, without faults that wait, without a log of writes, and kept in no file. What happens to one of
+    /// the two is nothing to the other. This costs little, as objects are shared until one of the two writes them: where
+    /// many clusters begin alike, as in a suite of tests, one is made and the others are forks of it.
+    pub fn fork(&self, clock: Clock) -> Sandbox {
+        Sandbox::of(self.inner.read().fork(), clock)
+    }
+
+    fn of(state: State, clock: Clock) -> Sandbox {
+        let inner =
+            Inner { state: RwLock::new(state), faults: Mutex::default(), audit: Mutex::default(), clock };
+        Sandbox { inner: Arc::new(inner) }
     }
 
     pub(crate) fn bootstrap(&self) {

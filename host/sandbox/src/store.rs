@@ -35,6 +35,16 @@ impl Table {
         let history = History::new(revision);
         Table { objects: BTreeMap::new(), history, signal, singles: BTreeMap::new() }
     }
+
+    /// The same objects and history, which nobody listens to yet.
+    fn fork(&self, revision: u64) -> Table {
+        Table {
+            objects: self.objects.clone(),
+            history: self.history.clone(),
+            signal: Bell::new(revision),
+            singles: BTreeMap::new(),
+        }
+    }
 }
 
 /// All tables under one revision.
@@ -71,6 +81,20 @@ impl Store {
             tables: BTreeMap::new(),
             dependents: BTreeMap::new(),
             uids: BTreeMap::new(),
+            retired: VecDeque::new(),
+            changes: None,
+        }
+    }
+
+    /// Another store that holds the same. Objects are shared until one of the two writes them.
+    pub(crate) fn fork(&self) -> Store {
+        let tables = self.tables.iter().map(|(id, table)| (*id, table.fork(self.revision)));
+        Store {
+            revision: self.revision,
+            tables: tables.collect(),
+            dependents: self.dependents.clone(),
+            uids: self.uids.clone(),
+            // Of tables that are gone only those watchers want to know that were there.
             retired: VecDeque::new(),
             changes: None,
         }

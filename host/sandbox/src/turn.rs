@@ -26,6 +26,20 @@ pub(crate) struct State {
     pub keeper: Option<Keeper>,
 }
 
+impl State {
+    /// Another state that knows the same, and is kept nowhere.
+    pub(crate) fn fork(&self) -> State {
+        State {
+            store: self.store.fork(),
+            registry: self.registry.clone(),
+            identities: self.identities.clone(),
+            addresses: self.addresses.clone(),
+            unclean: self.unclean.clone(),
+            keeper: None,
+        }
+    }
+}
+
 /// What to make of unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum FieldValidation {

@@ -2,6 +2,7 @@
 
 pub(crate) mod aim;
 mod before;
+mod beginning;
 pub mod duration;
 pub mod expect;
 pub mod expected;

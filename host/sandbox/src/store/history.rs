@@ -88,6 +88,7 @@ pub(crate) fn event_line(kind: EventKind, object: &[u8]) -> Bytes {
 }
 
 /// The events after `compacted`, oldest first.
+#[derive(Clone)]
 pub(crate) struct History {
     events: VecDeque<Arc<Event>>,
     bytes: usize,

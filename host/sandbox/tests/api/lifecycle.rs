@@ -238,3 +238,30 @@ fn status_and_spec_are_written_apart() {
     let (code, applied) = client.apply("me", &format!("{path}/status"), &json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "a"}, "status": {"phase": "Ready"}}));
     assert_eq!((code, &applied["status"]["phase"]), (200, &json!("Ready")));
 }
+
+#[test]
+fn a_fork_begins_as_its_origin_is_and_from_then_on_neither_knows_of_the_other() {
+    let origin = Client::new();
+    origin.ok("POST", DEFINITIONS, "", &definition());
+    origin.ok("POST", THINGS, "", &thing("kept", json!({})));
+    let fork = Client { sandbox: origin.sandbox.fork(std::sync::Arc::new(jiff::Timestamp::now)) };
+    assert_eq!(fork.sandbox.dump(), origin.sandbox.dump());
+    assert_eq!(fork.sandbox.revision(), origin.sandbox.revision());
+
+    // What comes next has the same identity in both, and shows in one of them alone.
+    let [theirs, ours] =
+        [&origin, &fork].map(|client| client.ok("POST", THINGS, "", &thing("new", json!({}))));
+    assert_eq!(theirs["metadata"]["uid"], ours["metadata"]["uid"]);
+    fork.ok("DELETE", &format!("{THINGS}/kept"), "", &Value::Null);
+    origin.ok("PATCH", &format!("{THINGS}/kept"), "merge", &json!({"metadata": {"labels": {"a": "b"}}}));
+    assert_eq!(origin.ok("GET", &format!("{THINGS}/kept"), "", &Value::Null)["metadata"]["labels"]["a"], "b");
+
+    // So do kinds, and what is owned by what.
+    origin.ok("DELETE", &format!("{DEFINITIONS}/things.example.com"), "", &Value::Null);
+    let names = |client: &Client| -> Vec<String> {
+        let things = client.sandbox.dump().into_iter().filter(|object| object["kind"] == "Thing");
+        things.map(|thing| thing["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!((names(&origin), names(&fork)), (vec![], vec!["new".to_owned()]));
+    assert!(origin.sandbox.writes(0).len() > fork.sandbox.writes(0).len(), "each has a log of its own");
+}

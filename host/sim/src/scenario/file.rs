@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -179,7 +180,8 @@ fn load_part(path: &Path, depth: usize) -> Result<Scenario, FileError> {
     if bytes > SCENARIO_BYTES_MAX {
         return Err(FileError::TooLarge { path: path.to_owned(), bytes });
     }
-    let mut own = parse(path, &std::fs::read_to_string(path).map_err(read)?)?;
+    let text = std::fs::read_to_string(path).map_err(read)?;
+    let mut own = if depth == 0 { parse(path, &text)? } else { parse_part(path, text)? };
     if let Some(GivenMany { times, objects }) = own.given_many.take() {
         let wrong = |reason| FileError::GivenMany { path: path.to_owned(), reason };
         own.given.extend(expand(times, &objects).map_err(wrong)?);
@@ -200,6 +202,24 @@ fn load_part(path: &Path, depth: usize) -> Result<Scenario, FileError> {
         Some(base) => merge(base, own),
         None => own,
     })
+}
+
+/// Parses a file that others include; what was parsed before is not parsed again, since most of a suite may include the same file.
+fn parse_part(path: &Path, text: String) -> Result<Scenario, FileError> {
+    static KEPT: Mutex<BTreeMap<String, Scenario>> = Mutex::new(BTreeMap::new());
+    const KEPT_MAX: usize = 256;
+    let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = kept().get(&text) {
+        return Ok(known.clone());
+    }
+    // Errors name the file, so each file has its own.
+    let parsed = parse(path, &text)?;
+    let mut kept = kept();
+    if kept.len() >= KEPT_MAX {
+        kept.clear();
+    }
+    kept.insert(text, parsed.clone());
+    Ok(parsed)
 }
 
 /// `over` on top of `base`: settings replace, given objects of the same identity replace, the rest is added.

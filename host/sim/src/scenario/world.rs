@@ -12,13 +12,14 @@ use evenkeel_engine::{Host, HostOptions, PassRecord};
 use evenkeel_providers::Providers;
 use evenkeel_providers::twins::{self, Twin, TwinError};
 use evenkeel_sandbox::standins::{self, Stages};
-use evenkeel_sandbox::{Fault, Sandbox, SandboxOptions};
+use evenkeel_sandbox::{Fault, Sandbox};
 use http::Request;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::before::{Ambushed, Ambushes};
+use super::beginning::{self, Beginning, stand_in};
 use super::kinds::{KindInfo, Kinds};
 use super::server::{HOST, STAND_INS, Server, USER};
 use super::user::UserRequest;
@@ -147,7 +148,7 @@ impl Start<'_> {
 pub struct World {
     server: Server,
     /// The kinds that a scenario may name.
-    pub kinds: Kinds,
+    pub kinds: Arc<Kinds>,
     /// Every pass since the start, over restarts of the host.
     pub passes: Vec<Arc<PassRecord>>,
     host: Option<Host>,
@@ -177,27 +178,20 @@ impl World {
     pub(crate) async fn start_on(start: Start<'_>, stage: Option<Stage>) -> Result<Self, WorldError> {
         let clock = VirtualClock::starting_at(start.clock);
         let server_clock = wall(start.clock);
-        let server = match stage {
-            Some(stage) => Server::Cluster(stage),
-            None => Server::Embedded(Sandbox::new(SandboxOptions {
-                seed: start.seed,
-                ..SandboxOptions::new(Arc::clone(&server_clock))
-            })),
-        };
-        let own = start.guest.manifest().crds.iter();
-        let mut definitions: Vec<Value> =
-            own.filter_map(|text| serde_json::from_str::<Value>(text).ok()).collect();
-        let mut known = definitions.clone();
-        known.extend(stand_ins().values().flatten().cloned());
-        let mut absent: Vec<Value> = Vec::new();
-        for name in start.installed {
-            definitions.extend(stand_in(name)?.iter().cloned());
-        }
-        for (name, crds) in stand_ins() {
-            if !start.installed.iter().any(|installed| installed == name) {
-                absent.extend(crds.iter().cloned());
+        let crds = &start.guest.manifest().crds;
+        let (server, kinds) = match stage {
+            Some(stage) => {
+                let Beginning { wanted, unwanted, kinds } = Beginning::new(crds, start.installed)?;
+                let server = Server::Cluster(stage);
+                server.define(&wanted, &unwanted).await?;
+                (server, kinds)
             }
-        }
+            None => {
+                let time = (start.clock, Arc::clone(&server_clock));
+                let (sandbox, kinds) = beginning::sandbox(crds, start.installed, time, start.seed)?;
+                (Server::Embedded(sandbox), kinds)
+            }
+        };
         let mut twins = BTreeMap::new();
         for (name, config) in start.providers {
             let twin = twins::make(name, config, start.seed)
@@ -207,7 +201,7 @@ impl World {
         let mut world = Self {
             twins,
             user: kube::Client::new(server.way(USER), "default"),
-            kinds: Kinds::with_crds(&known),
+            kinds,
             guest: Dressed::new(start.guest, start.controllers),
             settings: start.settings,
             ambushes: Ambushes::default(),
@@ -220,7 +214,6 @@ impl World {
             _stages: None,
             server,
         };
-        world.server.define(&definitions, &absent).await?;
         world.server.put(start.given, &world.kinds).await?;
         if start.stages {
             static STAGES: OnceLock<Stages> = OnceLock::new();
@@ -526,18 +519,4 @@ async fn run_until_idle(stage: &Stage, host: Option<&Host>) -> u64 {
         activity = now;
     }
     activity
-}
-
-/// The kinds of a stand-in.
-fn stand_in(name: &str) -> Result<&'static [Value], WorldError> {
-    stand_ins().get(name).map(Vec::as_slice).ok_or_else(|| WorldError::StandIn(name.to_owned()))
-}
-
-/// The kinds of each stand-in, read from their text once for all worlds.
-fn stand_ins() -> &'static BTreeMap<&'static str, Vec<Value>> {
-    static STAND_INS: OnceLock<BTreeMap<&'static str, Vec<Value>>> = OnceLock::new();
-    STAND_INS.get_or_init(|| {
-        let named = ["kubevirt", "cdi"].into_iter();
-        named.filter_map(|name| Some((name, standins::crds(name)?))).collect()
-    })
 }
