@@ -265,6 +265,14 @@ impl Grant {
         self.allows_list(gvk, namespace).is_ok()
     }
 
+    /// Whether it may put objects of a kind in place: what it has put there will have to be known whole, to see whether it is still
+    /// as it was put.
+    pub fn may_put(&self, gvk: &Gvk) -> bool {
+        let puts = [Verb::Create, Verb::Apply, Verb::ApplyStatus];
+        let by_rules = |rules| puts.iter().any(|verb| with_verb(rules, *verb, gvk).next().is_some());
+        self.layers.iter().all(|(_, rules)| by_rules(rules))
+    }
+
     /// The names that one watch may be of which covers this object: a permission to list some names. It is just the
     /// object's own name where somebody gives that, else every pattern of that permission. None where its kind may
     /// not be listed even so; Secrets never are.

@@ -78,9 +78,13 @@ fn want_need(cluster: &Cluster, grant: &Grant, need: &Need) {
     cluster.want(&gvk, scope, depth);
 }
 
-/// The watch that a need leads to under a grant.
+/// The watch that a need leads to under a grant. Of a kind that the plugin puts in place it is a watch of whole objects at once:
+/// they are needed as soon as it has put one, and a watch of their metadata would end then. Of Secrets it is never more
+/// than somebody looks at.
 pub(crate) fn widened(grant: &Grant, need: &Need) -> Need {
-    Need { scope: widest(grant, &need.gvk, &need.scope), ..need.clone() }
+    let whole = !is_secret(&need.gvk) && grant.may_put(&need.gvk);
+    let depth = if whole { Depth::Whole } else { need.depth };
+    Need { gvk: need.gvk.clone(), scope: widest(grant, &need.gvk, &need.scope), depth }
 }
 
 /// Has an object watched that is written, whether or not it may be asked for.

@@ -1,5 +1,6 @@
 //! What a plugin never sees.
 
+use evenkeel_cluster::Depth;
 use evenkeel_core::contract::{FailureKind, ObjectRef, Verb};
 use serde_json::json;
 
@@ -65,6 +66,42 @@ async fn a_secret_that_the_grant_does_not_name_is_not_shown() {
         .map(|request| request.key.name.to_string())
         .collect();
     assert_eq!(seen, ["mine"]);
+}
+
+/// How much is watched of the object that a plugin looks at, which is its labels, under a permission with these verbs.
+async fn watched(object: ObjectRef, verbs: &[Verb]) -> Vec<Depth> {
+    let (gvk, name) = (object.gvk.clone(), object.name.to_string());
+    let plugin = Native::new("demo")
+        .controller("look", widget_kind(), move |call| {
+            if call.primary().is_some() {
+                call.view(&object, &["/metadata/labels"])?;
+            }
+            done(vec![])
+        })
+        .may_all(widget_kind())
+        .may(gvk.clone(), verbs)
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec![name])
+        .build();
+    let world = World::with(plugin).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let watches = world.host().cluster().health().watches;
+    watches.into_iter().filter(|watch| watch.gvk == gvk).map(|watch| watch.depth).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_plugin_may_put_in_place_is_watched_whole_at_once_and_other_things_only_as_far_as_it_looks() {
+    for (object, verbs, depth) in [
+        (config_map("x"), &[Verb::Get][..], Depth::Metadata),
+        (config_map("x"), &[Verb::Get, Verb::Delete], Depth::Metadata),
+        // One watch, and not first one of metadata that ends once something was put.
+        (config_map("x"), &[Verb::Get, Verb::Apply], Depth::Whole),
+        (config_map("x"), &[Verb::Get, Verb::Create], Depth::Whole),
+        (secret("x"), &[Verb::Get, Verb::Apply], Depth::Metadata),
+    ] {
+        let found = watched(object.clone(), verbs).await;
+        assert_eq!(found, [depth], "{object} with {verbs:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
