@@ -3,6 +3,7 @@
 mod asked;
 mod chosen;
 mod directory;
+mod doubt;
 mod drift;
 mod evidence;
 mod failures;
