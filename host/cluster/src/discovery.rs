@@ -1,11 +1,12 @@
 //! Which kinds the API server serves, and under which names.
 //!
-//! A start asks for the two documents of aggregated discovery, where the API server has them; what is not in them, and
-//! what is first asked for later, takes one request a group and version. What is served is remembered until a
-//! CustomResourceDefinition of the group changes or a request finds the collection gone; what is not served is looked
-//! for again by [`Discovery::recheck`].
+//! The kinds of the core group are known. A start asks for all others in one document of aggregated discovery, where the API
+//! server has it; what is not in it, and what is first asked for later, takes one request a group and version. What is
+//! served is remembered until a CustomResourceDefinition of the group changes or a request finds the collection gone; what
+//! is not served is looked for again by [`Discovery::recheck`].
 
 mod aggregated;
+mod core;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ use serde::Deserialize;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use self::aggregated::Documents;
+use self::aggregated::Document;
 use crate::rest::{Call, JSON, Rest, RestError, group_path, lock};
 
 /// Whether a kind is served.
@@ -50,7 +51,7 @@ type Kinds = BTreeMap<String, Served>;
 /// What is known of the served kinds.
 pub(crate) struct Discovery {
     /// What a start asks for; none where each group and version is asked for by itself.
-    documents: Option<Documents>,
+    document: Option<Document>,
     known: Mutex<BTreeMap<Gvk, Served>>,
     /// One question a group and version at a time: a start with twenty watches of one group asks once.
     asking: Mutex<BTreeMap<GroupVersion, Arc<tokio::sync::Mutex<()>>>>,
@@ -75,10 +76,10 @@ struct Resource {
 }
 
 impl Discovery {
-    /// Nothing is known yet. `aggregated`: whether a start asks for the documents of all groups.
+    /// Nothing is known yet. `aggregated`: whether a start asks for the document of all groups.
     pub(crate) fn new(aggregated: bool) -> Self {
         Discovery {
-            documents: aggregated.then(Documents::new),
+            document: aggregated.then(Document::new),
             known: Mutex::new(BTreeMap::new()),
             asking: Mutex::new(BTreeMap::new()),
             changes: Notify::new(),
@@ -96,10 +97,24 @@ impl Discovery {
         lock(&self.known).get(gvk).cloned()
     }
 
+    /// Whether the API server answers, by what a start asks it anyway.
+    ///
+    /// # Errors
+    /// If it does not, or asks to wait.
+    pub(crate) async fn reach(&self, rest: &Rest) -> Result<(), RestError> {
+        match &self.document {
+            Some(document) => document.reach(rest).await,
+            None => rest.text(Call::read("get", "/version".to_owned(), JSON)).await.map(drop),
+        }
+    }
+
     /// Whether it is served; asks once and remembers the answer.
     pub(crate) async fn resolve(&self, rest: &Rest, gvk: &Gvk) -> Result<Served, RestError> {
         if let Some(served) = self.known(gvk) {
             return Ok(served);
+        }
+        if let Some(served) = core::served(gvk) {
+            return Ok(lock(&self.known).entry(gvk.clone()).or_insert(served).clone());
         }
         let turn = self.turn(&gvk.group, &gvk.version);
         let _turn = turn.lock().await;
@@ -118,8 +133,9 @@ impl Discovery {
 
     /// The kinds of a kind's group and version.
     async fn find(&self, rest: &Rest, gvk: &Gvk) -> Result<Kinds, RestError> {
-        if let Some(documents) = &self.documents
-            && let Some(kinds) = documents.kinds(rest, gvk).await?
+        if let Some(document) = &self.document
+            && !gvk.group.is_empty()
+            && let Some(kinds) = document.kinds(rest, gvk).await?
         {
             return Ok(kinds);
         }

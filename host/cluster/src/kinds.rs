@@ -1,8 +1,9 @@
 //! Kinds that come and go while the host runs.
 //!
-//! CustomResourceDefinitions tell of most: they are watched, metadata alone, once some kind is wanted that a
-//! CustomResourceDefinition may bring. Where that watch is not allowed, and for kinds of aggregated API servers, what is
-//! missing is looked for every [`limits::UNSERVED_POLL`].
+//! That a kind goes ends its watches, and the collection is gone when they ask again. That one comes is told by
+//! CustomResourceDefinitions: they are watched, metadata alone, from the first time that a kind was wanted which is not served. Where
+//! that watch is not allowed, and for kinds of aggregated API servers, what is missing is looked for every
+//! [`limits::UNSERVED_POLL`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -66,9 +67,9 @@ impl Arrivals {
     }
 }
 
-/// Whether a CustomResourceDefinition may bring the kind: none defines a group that Kubernetes itself has.
-fn may_be_custom(gvk: &Gvk) -> bool {
-    gvk.group.contains('.') && !gvk.group.ends_with(".k8s.io")
+/// Whether a CustomResourceDefinition may bring kinds of the group: none defines one that Kubernetes itself has.
+pub(crate) fn may_be_custom(group: &str) -> bool {
+    group.contains('.') && !group.ends_with(".k8s.io")
 }
 
 /// Whether it is the kind of CustomResourceDefinitions.
@@ -81,13 +82,6 @@ fn crd() -> Gvk {
 }
 
 impl Shared {
-    /// A kind is wanted: sees to it that its coming and going is noticed.
-    pub(crate) fn look_for(self: &Arc<Self>, gvk: &Gvk) {
-        if may_be_custom(gvk) {
-            self.look_for_kinds();
-        }
-    }
-
     /// Begins to look for kinds, once.
     pub(crate) fn look_for_kinds(self: &Arc<Self>) {
         if self.arrivals.looking.swap(true, Ordering::Relaxed) {

@@ -72,8 +72,8 @@ pub struct ClusterOptions {
     /// Ask for what there is as the beginning of a watch (`sendInitialEvents`) and not by lists, where the API server offers
     /// that: it need not hold whole lists in its memory then, and a kind takes one request less.
     pub streaming_lists: bool,
-    /// Ask a start's kinds of the documents of all groups (aggregated discovery), where the API server has them, and not
-    /// group by group: two requests, however many groups there are.
+    /// Ask a start's kinds of the document of all groups (aggregated discovery), where the API server has it, and not
+    /// group by group: one request, however many groups there are.
     pub aggregated_discovery: bool,
     /// Changes that may wait for the reader of the feed.
     pub feed_changes_max: usize,
@@ -150,9 +150,16 @@ impl Cluster {
         self.shared.unread()
     }
 
+    /// Whether the API server answers. What it is asked for that is of use to the start that follows.
+    ///
+    /// # Errors
+    /// If it does not answer, does not know who asks, or asks to wait.
+    pub async fn reach(&self) -> Result<(), RestError> {
+        self.shared.discovery.reach(&self.shared.rest).await
+    }
+
     /// Whether the API server serves a kind. Asks once; after that the coming and going of the kind is told on the feed.
     pub async fn resolve(&self, gvk: &Gvk) -> Result<Served, Failure> {
-        self.shared.look_for(gvk);
         let served = self.shared.discovery.resolve(&self.shared.rest, gvk).await;
         let served = served.map_err(|error| failure::failure(gvk, &format!("find {gvk}"), None, &error))?;
         if !served.is_yes() {
@@ -170,7 +177,6 @@ impl Cluster {
     /// Has a part of a kind watched, unless it is already. Returns whether a watch began; [`CacheEvent::Synced`] tells
     /// when its first list is in. Must be called within a tokio runtime.
     pub fn want(&self, gvk: &Gvk, scope: Scope, depth: Depth) -> bool {
-        self.shared.look_for(gvk);
         self.shared.want(gvk, scope, depth, false)
     }
 

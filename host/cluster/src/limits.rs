@@ -27,7 +27,7 @@ pub const WATCH_PAUSE_MAX: Duration = Duration::from_secs(30);
 pub const UNSERVED_POLL: Duration = Duration::from_secs(60);
 
 /// How long after it came the document of all kinds is believed: as long as a start takes to ask for its kinds. One that is
-/// asked for later is asked for by itself.
+/// asked for later is asked for by itself, but for those that Kubernetes itself has.
 pub const DISCOVERY_DOCUMENT_HOLDS: Duration = Duration::from_secs(10);
 
 /// Live reads under way at once for one question whether the cache is current.

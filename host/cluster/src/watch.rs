@@ -21,6 +21,7 @@ pub(crate) use self::list::Page;
 use crate::cache::KindCache;
 use crate::discovery::Served;
 use crate::failure::{failure, is_expired, pause, text_seed};
+use crate::kinds::may_be_custom;
 use crate::limits;
 use crate::object;
 use crate::rest::{Call, JSON, METADATA, RestError, lock, resource_path};
@@ -198,6 +199,10 @@ impl Watch {
     /// What lies in no namespace has no part in one: there is nothing to ask the API server for.
     async fn empty(&mut self) -> State {
         self.enter(WatchState::Empty);
+        // No watch ends when the kind goes, as there is none.
+        if may_be_custom(&self.gvk.group) {
+            self.shared.look_for_kinds();
+        }
         let relist = read(&self.kind).relist(&self.scope, self.depth);
         let changed = write(&self.kind).listed(relist, None);
         self.shared.tell(changed).await;

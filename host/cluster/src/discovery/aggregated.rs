@@ -1,6 +1,6 @@
-//! Aggregated discovery: every kind of the API server in two answers, one for the core group and one for all others.
+//! Aggregated discovery: every kind of the API server in one answer, but for those of the core group.
 //!
-//! A document may be behind: a version whose own API server does not answer stands in it as `Stale`, and a definition of a
+//! The document may be behind: a version whose own API server does not answer stands in it as `Stale`, and a definition of a
 //! moment ago may be missing. So of a group that is in it, only what is there and current is believed; for the rest the
 //! server's word on that one group and version counts, as it does where there is no document. Of a group that is not in
 //! it nothing is served, as far as anybody knows: should a definition bring it, its event has it looked for.
@@ -13,38 +13,20 @@ use kube::core::discovery::v2::{
     ACCEPT_AGGREGATED_DISCOVERY_V2, APIGroupDiscoveryList, APIResourceDiscovery,
 };
 use serde::Deserialize;
+use tokio::sync::MutexGuard;
 use tokio::time::Instant;
 
 use super::{GroupVersion, Kinds, Served};
+use crate::kinds::may_be_custom;
 use crate::limits::DISCOVERY_DOCUMENT_HOLDS;
 use crate::rest::{Call, Rest, RestError};
 
-/// The two documents of an API server.
-pub(super) struct Documents {
-    core: Source,
-    named: Source,
-}
+/// Where it is.
+const PATH: &str = "/apis";
 
-impl Documents {
-    pub(super) fn new() -> Self {
-        Documents { core: Source::new("/api"), named: Source::new("/apis") }
-    }
-
-    /// What there is beside a kind in its group and version, where a document is to be believed about it: one that has the
-    /// kind, or nothing of its group.
-    ///
-    /// # Errors
-    /// If the API server does not answer, or asks to wait. That it has no such document is none.
-    pub(super) async fn kinds(&self, rest: &Rest, gvk: &Gvk) -> Result<Option<Kinds>, RestError> {
-        let source = if gvk.group.is_empty() { &self.core } else { &self.named };
-        source.kinds(rest, gvk).await
-    }
-}
-
-/// Where a document comes from. It is asked for once, and for the start alone: after that single groups come and go, and
-/// a question about one of them is smaller.
-struct Source {
-    path: &'static str,
+/// The document of all groups but the core one. It is asked for once, and for the start alone: after that single groups come and
+/// go, and a question about one of them is smaller.
+pub(super) struct Document {
     told: tokio::sync::Mutex<Told>,
 }
 
@@ -52,50 +34,74 @@ enum Told {
     /// Nobody has asked yet.
     NotYet,
     /// This, then.
-    So { document: Document, at: Instant },
+    So { groups: Groups, at: Instant },
+    /// This, some time ago: what is left of it are the kinds that Kubernetes itself has. They do not go while it runs, and it is
+    /// some dozens, where others may be thousands.
+    Once { own: BTreeMap<GroupVersion, Kinds> },
     /// Nothing that is still of use.
     Nothing,
 }
 
-impl Source {
-    fn new(path: &'static str) -> Self {
-        Source { path, told: tokio::sync::Mutex::new(Told::NotYet) }
+impl Document {
+    pub(super) fn new() -> Self {
+        Document { told: tokio::sync::Mutex::new(Told::NotYet) }
     }
 
-    async fn kinds(&self, rest: &Rest, gvk: &Gvk) -> Result<Option<Kinds>, RestError> {
-        // Held while it is asked for: all the watches of a start wait for the one answer.
+    /// Asks for it, unless that was done.
+    ///
+    /// # Errors
+    /// If the API server does not answer, or asks to wait. That it has no such document is none.
+    pub(super) async fn reach(&self, rest: &Rest) -> Result<(), RestError> {
+        self.told(rest).await.map(drop)
+    }
+
+    /// What there is beside a kind in its group and version, where the document is to be believed about it: one that has the
+    /// kind, or nothing of its group.
+    ///
+    /// # Errors
+    /// As [`Document::reach`].
+    pub(super) async fn kinds(&self, rest: &Rest, gvk: &Gvk) -> Result<Option<Kinds>, RestError> {
+        let mut told = self.told(rest).await?;
+        if let Told::So { groups, at } = &mut *told
+            && at.elapsed() > DISCOVERY_DOCUMENT_HOLDS
+        {
+            let own = groups.of_kubernetes();
+            *told = Told::Once { own };
+        }
+        Ok(match &*told {
+            Told::So { groups, .. } => groups.kinds(gvk),
+            Told::Once { own } => own.get(&of(gvk)).filter(|kinds| kinds.contains_key(&*gvk.kind)).cloned(),
+            Told::NotYet | Told::Nothing => None,
+        })
+    }
+
+    /// Held while it is asked for: all the watches of a start wait for the one answer.
+    async fn told(&self, rest: &Rest) -> Result<MutexGuard<'_, Told>, RestError> {
         let mut told = self.told.lock().await;
         if matches!(*told, Told::NotYet) {
-            *told = self.ask(rest).await?;
+            *told = ask(rest).await?;
         }
-        match &*told {
-            Told::So { document, at } if at.elapsed() <= DISCOVERY_DOCUMENT_HOLDS => Ok(document.kinds(gvk)),
-            Told::So { .. } => {
-                *told = Told::Nothing;
-                Ok(None)
-            }
-            Told::NotYet | Told::Nothing => Ok(None),
-        }
+        Ok(told)
     }
+}
 
-    async fn ask(&self, rest: &Rest) -> Result<Told, RestError> {
-        let call = Call::read("get", self.path.to_owned(), ACCEPT_AGGREGATED_DISCOVERY_V2);
-        let why = match rest.text(call).await {
-            Ok(text) => match Document::read(&text) {
-                Ok(Some(document)) => return Ok(Told::So { document, at: Instant::now() }),
-                Ok(None) => "it answers in the old form".to_owned(),
-                Err(error) => format!("its document cannot be read: {error}"),
-            },
-            Err(error) if is_passing(&error) => return Err(error),
-            Err(error) => error.to_string(),
-        };
-        tracing::info!(
-            path = self.path,
-            why,
-            "the API server has no aggregated discovery: kinds are asked for group by group"
-        );
-        Ok(Told::Nothing)
-    }
+async fn ask(rest: &Rest) -> Result<Told, RestError> {
+    let call = Call::read("get", PATH.to_owned(), ACCEPT_AGGREGATED_DISCOVERY_V2);
+    let why = match rest.text(call).await {
+        Ok(text) => match Groups::read(&text) {
+            Ok(Some(groups)) => return Ok(Told::So { groups, at: Instant::now() }),
+            Ok(None) => "it answers in the old form".to_owned(),
+            Err(error) => format!("its document cannot be read: {error}"),
+        },
+        Err(error) if is_passing(&error) => return Err(error),
+        Err(error) => error.to_string(),
+    };
+    tracing::info!(
+        path = PATH,
+        why,
+        "the API server has no aggregated discovery: kinds are asked for group by group"
+    );
+    Ok(Told::Nothing)
 }
 
 /// Whether the same question may well be answered in a moment, so that it says nothing about what the server can do.
@@ -110,11 +116,16 @@ fn is_passing(error: &RestError) -> bool {
     }
 }
 
-/// What a document says.
+/// The group and version of a kind.
+fn of(gvk: &Gvk) -> GroupVersion {
+    (gvk.group.clone(), gvk.version.clone())
+}
+
+/// What the document says.
 #[derive(Debug, Default)]
-struct Document {
+struct Groups {
     /// Every group that it has, current or not.
-    groups: BTreeSet<Arc<str>>,
+    all: BTreeSet<Arc<str>>,
     /// The kinds of each group and version that it says something current about.
     current: BTreeMap<GroupVersion, Kinds>,
 }
@@ -125,13 +136,20 @@ struct Head {
     kind: String,
 }
 
-impl Document {
+impl Groups {
     fn kinds(&self, gvk: &Gvk) -> Option<Kinds> {
-        if !self.groups.contains(&gvk.group) {
+        if !self.all.contains(&gvk.group) {
             return Some(Kinds::new());
         }
-        let kinds = self.current.get(&(gvk.group.clone(), gvk.version.clone()))?;
+        let kinds = self.current.get(&of(gvk))?;
         kinds.contains_key(&*gvk.kind).then(|| kinds.clone())
+    }
+
+    /// What it says of the groups that no definition can bring.
+    fn of_kubernetes(&mut self) -> BTreeMap<GroupVersion, Kinds> {
+        let mut own = std::mem::take(&mut self.current);
+        own.retain(|(group, _), _| !may_be_custom(group));
+        own
     }
 
     /// From an answer; none for one in the old form, which an API server gives that knows no other.
@@ -141,17 +159,17 @@ impl Document {
             return Ok(None);
         }
         let list: APIGroupDiscoveryList = serde_json::from_str(text)?;
-        let (mut document, mut verbs) = (Self::default(), Verbs::default());
+        let (mut groups, mut verbs) = (Self::default(), Verbs::default());
         for group in list.items {
             let name: Arc<str> = group.metadata.and_then(|metadata| metadata.name).unwrap_or_default().into();
-            document.groups.insert(name.clone());
+            groups.all.insert(name.clone());
             for version in group.versions {
                 // What is stale may be long gone, or may be missing though it is served.
                 if version.freshness.as_deref() != Some("Current") {
                     continue;
                 }
-                let of = (name.clone(), version.version.unwrap_or_default().into());
-                let kinds = document.current.entry(of).or_default();
+                let named = (name.clone(), version.version.unwrap_or_default().into());
+                let kinds = groups.current.entry(named).or_default();
                 for resource in version.resources {
                     if let Some((kind, served)) = read(resource, &mut verbs) {
                         kinds.entry(kind).or_insert(served);
@@ -159,7 +177,7 @@ impl Document {
                 }
             }
         }
-        Ok(Some(document))
+        Ok(Some(groups))
     }
 }
 
@@ -199,17 +217,17 @@ mod tests {
 
     /// What is read of an answer, a kind a line.
     fn check(answer: &str, expected: Expect) {
-        let text = match Document::read(answer) {
-            Ok(Some(document)) => show(&document),
+        let text = match Groups::read(answer) {
+            Ok(Some(groups)) => show(&groups),
             Ok(None) => "in the old form\n".to_owned(),
             Err(error) => format!("{error}\n"),
         };
         expected.assert_eq(&text);
     }
 
-    fn show(document: &Document) -> String {
+    fn show(groups: &Groups) -> String {
         let mut text = String::new();
-        for ((group, version), kinds) in &document.current {
+        for ((group, version), kinds) in &groups.current {
             let _ = writeln!(text, "{group}/{version}");
             for (kind, served) in kinds {
                 let Served::Yes { plural, namespaced, verbs } = served else { continue };

@@ -59,11 +59,12 @@ async fn a_server_that_is_not_there_is_told_in_words() {
     let config = kube::Config::new("https://127.0.0.1:9".parse().expect("an address"));
     let client = kube::Client::try_from(config).expect("a client");
     let cluster = Cluster::new(client, ClusterOptions::new(Arc::new(|| jiff::Timestamp::UNIX_EPOCH)));
-    let failure = cluster.resolve(&gvk("ConfigMap")).await.expect_err("nobody listens");
+    assert!(cluster.reach().await.is_err(), "nobody listens");
+    let failure = cluster.resolve(&gvk("Deployment.apps")).await.expect_err("nobody listens");
     assert_eq!(failure.kind, evenkeel_core::contract::FailureKind::Transient);
     let message = failure.message;
     assert!(
-        message.starts_with("cannot find ConfigMap: the connection to the API server failed: "),
+        message.starts_with("cannot find Deployment.apps: the connection to the API server failed: "),
         "{message}"
     );
     assert!(message.contains("Connection refused"), "{message}");

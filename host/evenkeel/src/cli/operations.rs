@@ -11,6 +11,7 @@ use evenkeel_admin::metrics::Metrics;
 use evenkeel_admin::pages::Pages;
 use evenkeel_admin::server::{self, Serves, Serving};
 use evenkeel_admin::traces::{self, Endpoint, Exporting, Service};
+use evenkeel_cluster::Cluster;
 use evenkeel_cluster::election::{Election, ElectionOptions};
 use evenkeel_core::lease::Timings;
 use evenkeel_engine::clock::{Clock as _, SystemClock};
@@ -131,6 +132,11 @@ impl Operations {
 }
 
 impl Operated {
+    /// The way to the API server.
+    pub fn cluster(&self) -> &Cluster {
+        self.host.cluster()
+    }
+
     /// Loads the plugins of a folder and follows its changes.
     pub async fn follow(
         &self,

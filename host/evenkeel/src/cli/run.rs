@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use evenkeel_cluster::Cluster;
 use evenkeel_engine::directory::FileStatus;
 use evenkeel_engine::{Host, HostOptions};
 
@@ -83,7 +84,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
         })?;
         // Before the API server is waited for: the probes say that it is.
         let operated = operations.serve(host, &args.admin, true).await?;
-        if !reached(&client, &config).await? {
+        if !reached(operated.cluster(), &config).await? {
             operated.stop().await;
             return Ok(Exit::Fine);
         }
@@ -95,11 +96,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
     })
 }
 
-/// How to reach the cluster. A kubeconfig that is wrong is an error; a cluster that does not answer is not.
 /// Waits until the API server answers, and says what it waits for. False where it was interrupted meanwhile.
-async fn reached(client: &kube::Client, config: &kube::Config) -> anyhow::Result<bool> {
+async fn reached(cluster: &Cluster, config: &kube::Config) -> anyhow::Result<bool> {
     loop {
-        let Err(error) = client.apiserver_version().await else { return Ok(true) };
+        let Err(error) = cluster.reach().await else { return Ok(true) };
         eprintln!(
             "The API server {} does not answer; trying again every {} s ({})",
             config.cluster_url,
