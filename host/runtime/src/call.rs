@@ -6,16 +6,20 @@ use evenkeel_core::contract::{Manifest, Request};
 use evenkeel_core::guest::{CallError, CallStats, GuestReply};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
+use wasmtime::component::{self, ComponentExportIndex, InstancePre, TypedFunc};
 use wasmtime::{Engine, Store, StoreContextMut, Trap, UpdateDeadline, WasmBacktrace, WasmCoreDump};
 
 use crate::convert;
 use crate::engine::FRAMES_MAX;
+use crate::generated::evenkeel::reconciler::types as wit;
 use crate::generated::{Reconciler, ReconcilerPre};
 use crate::limits::{Limiter, Limits};
 use crate::load::LoadError;
 use crate::panic::Panic;
 use crate::ticker::{Running, Ticker, ticks};
 
+/// What a component of the contract exports.
+const INTERFACE: &str = "evenkeel:reconciler/guest@0.1.0";
 /// Frames of a trap that are told on.
 const FRAMES_TOLD: usize = 4;
 
@@ -41,6 +45,38 @@ struct Instance {
     guest: Reconciler,
 }
 
+/// The function that a pass calls, in the types of the contract.
+type Reconcile = TypedFunc<(&'static wit::Request,), (Result<wit::Reply, wit::Failure>,)>;
+
+/// A component whose types are those of the contract. Comparing them takes longer than making an instance, and they are the same in
+/// each, so they are compared once, when this is made.
+pub(crate) struct Typed {
+    pre: InstancePre<CallState>,
+    reconcile: ComponentExportIndex,
+}
+
+impl Typed {
+    /// Of an instance of which all types were compared.
+    fn of(pre: &ReconcilerPre<CallState>, _instance: &Instance) -> Result<Self, LoadError> {
+        let pre = pre.instance_pre().clone();
+        let component = pre.component();
+        let interface = component.get_export_index(None, INTERFACE);
+        let reconcile =
+            interface.and_then(|interface| component.get_export_index(Some(&interface), "reconcile"));
+        let missing = || LoadError::OtherTypes { reason: format!("{INTERFACE} has no function `reconcile`") };
+        Ok(Self { reconcile: reconcile.ok_or_else(missing)?, pre })
+    }
+
+    /// The function in an instance of this component.
+    #[allow(unsafe_code, reason = "its types were compared when this was made")]
+    fn reconcile(&self, instance: &component::Instance, store: &mut Store<CallState>) -> Option<Reconcile> {
+        let func = instance.get_func(store, self.reconcile)?;
+        // SAFETY: The function's types are the component's, and of this component there was an instance before in which this
+        // very export was compared with these very types: `Typed::of` asks for it.
+        Some(unsafe { TypedFunc::new_unchecked(func) })
+    }
+}
+
 /// Why there is no answer: what wasmtime says, and what the limits know.
 struct Broken {
     error: wasmtime::Error,
@@ -59,38 +95,49 @@ pub(crate) fn share(slots: usize) -> usize {
 
 impl Caller {
     /// The trial call of a component that is being loaded.
-    pub(crate) async fn describe(&self, pre: &ReconcilerPre<CallState>) -> Result<Manifest, LoadError> {
+    pub(crate) async fn describe(
+        &self,
+        pre: &ReconcilerPre<CallState>,
+    ) -> Result<(Typed, Manifest), LoadError> {
         let permit = permit(&self.slots).await.map_err(LoadError::Describe)?;
         let _running = self.ticker.running();
         let mut instance = self.typed(pre).await?;
+        let typed = Typed::of(pre, &instance)?;
         let called = instance.guest.evenkeel_reconciler_guest().call_describe(&mut instance.store).await;
         let outcome = called.map_err(|error| Broken::new(error, &instance.store));
         drop(permit);
         outcome
-            .map(convert::manifest)
+            .map(|manifest| (typed, convert::manifest(manifest)))
             .map_err(|broken| LoadError::Describe(broken.into_call_error(&self.limits)))
     }
 
     /// Whether a component of which all else is known has the types of this host: they are compared when there is an
     /// instance.
-    pub(crate) async fn try_types(&self, pre: &ReconcilerPre<CallState>) -> Result<(), LoadError> {
+    pub(crate) async fn try_types(&self, pre: &ReconcilerPre<CallState>) -> Result<Typed, LoadError> {
         let _permit = permit(&self.slots).await.map_err(LoadError::Describe)?;
         let _running = self.ticker.running();
-        self.typed(pre).await.map(drop)
+        Typed::of(pre, &self.typed(pre).await?)
     }
 
     /// An instance; where types differ, that is no doing of the guest.
     async fn typed(&self, pre: &ReconcilerPre<CallState>) -> Result<Instance, LoadError> {
-        self.instantiate(pre).await.map_err(|broken| match broken.is_of_types() {
-            true => LoadError::OtherTypes { reason: format!("{:#}", broken.error) },
-            false => LoadError::Describe(broken.into_call_error(&self.limits)),
-        })
+        let mut store = self.store();
+        match pre.instantiate_async(&mut store).await {
+            Ok(guest) => Ok(Instance { store, guest }),
+            Err(error) => {
+                let broken = Broken::new(error, &store);
+                Err(match broken.is_of_types() {
+                    true => LoadError::OtherTypes { reason: format!("{:#}", broken.error) },
+                    false => LoadError::Describe(broken.into_call_error(&self.limits)),
+                })
+            }
+        }
     }
 
     /// One call of a pass. `share` is what the plugin may have of the slots.
     pub(crate) async fn reconcile(
         &self,
-        pre: &ReconcilerPre<CallState>,
+        typed: &Typed,
         share: &Semaphore,
         request: &Request,
     ) -> Result<GuestReply, CallError> {
@@ -99,30 +146,37 @@ impl Caller {
         let _share = permit(share).await?;
         let _permit = permit(&self.slots).await?;
         let _running: Running = self.ticker.running();
-        let Instance { mut store, guest } =
-            self.instantiate(pre).await.map_err(|broken| broken.into_call_error(&self.limits))?;
-        let request = convert::request(request);
-        let outcome = guest
-            .evenkeel_reconciler_guest()
-            .call_reconcile(&mut store, &request)
-            .await
-            .map_err(|error| Broken::new(error, &store).into_call_error(&self.limits))?;
+        let mut store = self.store();
+        let called = call(typed, &mut store, request).await;
+        let outcome = called.map_err(|error| Broken::new(error, &store).into_call_error(&self.limits))?;
         let stats = CallStats { elapsed: started.elapsed(), memory: store.data().limiter.memory() };
         Ok(GuestReply { outcome: outcome.map(convert::reply).map_err(convert::failure), stats })
     }
 
-    async fn instantiate(&self, pre: &ReconcilerPre<CallState>) -> Result<Instance, Broken> {
+    /// Of an instance that is to be made.
+    fn store(&self) -> Store<CallState> {
         let state = CallState { limiter: Limiter::new(&self.limits), ticks_left: ticks(self.limits.time) };
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limiter);
         store.set_hostcall_fuel(usize::try_from(self.limits.reply).unwrap_or(usize::MAX));
         store.set_epoch_deadline(1);
         store.epoch_deadline_callback(tick);
-        match pre.instantiate_async(&mut store).await {
-            Ok(guest) => Ok(Instance { store, guest }),
-            Err(error) => Err(Broken::new(error, &store)),
-        }
+        store
     }
+}
+
+/// Makes an instance and calls it.
+async fn call(
+    typed: &Typed,
+    store: &mut Store<CallState>,
+    request: &Request,
+) -> wasmtime::Result<Result<wit::Reply, wit::Failure>> {
+    let instance = typed.pre.instantiate_async(&mut *store).await?;
+    let reconcile = typed.reconcile(&instance, store);
+    let reconcile = reconcile.ok_or_else(|| wasmtime::Error::msg("the component has no `reconcile`"))?;
+    let request = convert::request(request);
+    let (outcome,) = reconcile.call_async(store, (&request,)).await?;
+    Ok(outcome)
 }
 
 async fn permit(slots: &Semaphore) -> Result<SemaphorePermit<'_>, CallError> {

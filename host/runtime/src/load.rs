@@ -228,20 +228,17 @@ impl Runtime {
             .instantiate_pre(&component)
             .and_then(ReconcilerPre::new)
             .map_err(|error| LoadError::OtherTypes { reason: format!("{error:#}") })?;
-        let manifest = match manifest {
-            Some(manifest) => {
-                self.caller.try_types(&pre).await?;
-                manifest
-            }
+        let (typed, manifest) = match manifest {
+            Some(manifest) => (self.caller.try_types(&pre).await?, manifest),
             None => {
-                let manifest = self.caller.describe(&pre).await?;
+                let (typed, manifest) = self.caller.describe(&pre).await?;
                 self.keep(&digest, &manifest).await;
-                manifest
+                (typed, manifest)
             }
         };
         Ok(Arc::new(Plugin {
             caller: self.caller.clone(),
-            pre,
+            typed,
             share: Semaphore::new(self.share),
             digest: format!("sha256:{digest}"),
             manifest,

@@ -6,14 +6,13 @@ use evenkeel_core::contract::{Manifest, Request};
 use evenkeel_core::guest::{CallError, Guest, GuestFuture, GuestReply};
 use tokio::sync::Semaphore;
 
-use crate::call::{CallState, Caller};
-use crate::generated::ReconcilerPre;
+use crate::call::{Caller, Typed};
 
 /// A component that was found fit, with what it said of itself. Dropping the last handle unloads it; calls under way
 /// keep it until they end.
 pub struct Plugin {
     pub(crate) caller: Arc<Caller>,
-    pub(crate) pre: ReconcilerPre<CallState>,
+    pub(crate) typed: Typed,
     /// Its share of the caller's slots.
     pub(crate) share: Semaphore,
     pub(crate) digest: String,
@@ -33,7 +32,7 @@ impl Plugin {
 
     /// One call of a pass, in a fresh instance.
     pub async fn reconcile(&self, request: &Request) -> Result<GuestReply, CallError> {
-        self.caller.reconcile(&self.pre, &self.share, request).await
+        self.caller.reconcile(&self.typed, &self.share, request).await
     }
 }
 
@@ -47,7 +46,7 @@ impl Guest for Plugin {
     }
 
     fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
-        Box::pin(self.caller.reconcile(&self.pre, &self.share, request))
+        Box::pin(self.caller.reconcile(&self.typed, &self.share, request))
     }
 }
 
