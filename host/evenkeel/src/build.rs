@@ -241,8 +241,7 @@ fn compile(plugin: &Crate, toolchain: &Toolchain) -> Result<PathBuf, BuildError>
         .arg("--manifest-path")
         .arg(plugin.folder.join("Cargo.toml"))
         .env("CARGO_TARGET_DIR", &target)
-        // Two builds in two folders give one component: no path of this machine is in it.
-        .env("RUSTFLAGS", remap(plugin))
+        .env("RUSTFLAGS", flags(plugin))
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     let program = command.get_program().to_string_lossy().into_owned();
@@ -253,11 +252,16 @@ fn compile(plugin: &Crate, toolchain: &Toolchain) -> Result<PathBuf, BuildError>
     Ok(target.join(TARGET).join(profile).join(format!("{}.wasm", plugin.name.replace('-', "_"))))
 }
 
-fn remap(plugin: &Crate) -> String {
+/// What the compiler is told besides. Two builds in two folders give one component: no path of this machine is in it. And short
+/// copies are the SDK's own: the instruction for it is a call of the host, which takes longer than most of them.
+fn flags(plugin: &Crate) -> String {
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
-    let mut flags = format!("--remap-path-prefix={}=/plugin", plugin.workspace.display());
+    let mut flags = format!(
+        "-Ctarget-cpu=mvp -Ctarget-feature=+mutable-globals,+sign-ext,+nontrapping-fptoint,+multivalue,+reference-types --remap-path-prefix={}=/plugin",
+        plugin.workspace.display()
+    );
     if let Some(home) = home {
         flags.push_str(&format!(" --remap-path-prefix={}=/cargo", home.display()));
     }

@@ -46,6 +46,8 @@ pub mod act;
 mod ask;
 #[doc(hidden)]
 pub mod bindings;
+#[cfg(any(test, target_family = "wasm"))]
+mod blocks;
 #[cfg(not(target_family = "wasm"))]
 pub mod check;
 mod conclusion;
