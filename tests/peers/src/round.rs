@@ -41,6 +41,8 @@ pub struct Part {
 /// All that was measured of a peer.
 #[derive(Clone)]
 pub struct Round {
+    /// From the start of its process until it is quiet: the caches of native controllers are filled here.
+    pub start: Part,
     pub converge: Part,
     pub each: Converged,
     pub storm: Part,
@@ -85,8 +87,11 @@ pub async fn run(
         limit: LIMIT,
     };
     let server = plane.part("kube-apiserver")?.id();
+    let (began, server_cpu) = (Instant::now(), usage(server)?.cpu);
     let mut turn = Turn { peer, audit, process: Process::of(program)?, server };
-    turn.quiet().await?;
+    let mark = Mark { cpu: Duration::ZERO, server_cpu, requests: Counts::new() };
+    let quiet_since = turn.quiet().await?;
+    let start = turn.part(mark, quiet_since.saturating_duration_since(began)).await?;
     eprintln!("{}: has its watches", peer.name());
 
     let mark = turn.mark()?;
@@ -104,10 +109,11 @@ pub async fn run(
     turn.process.start_again().await?;
     let quiet_since = turn.quiet().await?;
     let restart = turn.part(mark, quiet_since.saturating_duration_since(began)).await?;
+    turn.show_reads()?;
     let mark = turn.mark()?;
     sleep(REST).await;
     let rest = turn.part(mark, REST).await?;
-    Ok(Round { converge, each, storm, restart, rest })
+    Ok(Round { start, converge, each, storm, restart, rest })
 }
 
 /// What was used and asked for so far.
@@ -139,6 +145,16 @@ impl Turn {
             requests: since(&mark.requests, &now.requests),
             peak_mib: self.usage()?.peak_mib,
         })
+    }
+
+    /// What it asked for so far but for writes, so that who asks for more than another one is not left to be guessed.
+    fn show_reads(&self) -> anyhow::Result<()> {
+        for asked in self.audit.requests(self.peer.name())? {
+            if ["get", "list", "watch"].contains(&asked.verb.as_str()) {
+                eprintln!("  {} {}", asked.verb, asked.uri);
+            }
+        }
+        Ok(())
     }
 
     fn usage(&self) -> anyhow::Result<crate::kernel::Usage> {

@@ -25,6 +25,13 @@ pub fn of(rounds: &[(Peer, Round)], users: usize, storm: usize) -> String {
         format!("{} / {}", millis(at(&round.each.each, 50)), millis(at(&round.each.each, 99)))
     });
     part(&mut row, "the same", |round| &round.converge);
+    row("the same and the start before it, requests", &|round| {
+        let mut all = round.start.requests.clone();
+        for (verb, count) in &round.converge.requests {
+            *all.entry(verb.clone()).or_default() += count;
+        }
+        requests(&all)
+    });
     row("the same, processor of the API server", &|round| seconds(round.converge.server_cpu));
     part(&mut row, &format!("{storm} changes of quotas' status"), |round| &round.storm);
     row("restart with all of them, until quiet", &|round| seconds(round.restart.wall));
