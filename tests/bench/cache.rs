@@ -57,7 +57,7 @@ pub fn of_the_host(arguments: &[String]) -> anyhow::Result<Figures> {
 async fn filled(cluster: &Cluster, namespace: &str, objects: usize) -> anyhow::Result<Memory> {
     let scope = Scope::Namespace(namespace.into());
     cluster.want(&deployment(), scope.clone(), Depth::Whole);
-    let patience = Duration::from_secs(60);
+    let patience = Duration::from_secs(300);
     tokio::time::timeout(patience, cluster.settled(&deployment(), &scope, Depth::Whole)).await?;
     let memory = Memory::now();
     let stats = cluster.stats().kinds;
