@@ -23,8 +23,8 @@ use crate::story::{platform, user, user_name};
 const EVENTS_A_SECOND: u64 = 200;
 /// From one swap to the next.
 const BETWEEN: Duration = Duration::from_secs(2);
-/// The longest that the first pass of a new version may take before the benchmark gives up: on a busy machine, in code that is not
-/// optimised, compiling alone takes a minute.
+/// The longest that the first pass of a new version may take before the benchmark gives up: so long that a busy machine does not
+/// decide.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub fn run(scale: Scale) -> anyhow::Result<()> {

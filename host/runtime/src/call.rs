@@ -48,8 +48,8 @@ struct Instance {
 /// The function that a pass calls, in the types of the contract.
 type Reconcile = TypedFunc<(&'static wit::Request,), (Result<wit::Reply, wit::Failure>,)>;
 
-/// A component whose types are those of the contract. Comparing them takes longer than making an instance, and they are the same in
-/// each, so they are compared once, when this is made.
+/// A component whose types are those of the contract. They are the same in each instance, so they are compared once, when this
+/// is made, and not in each call.
 pub(crate) struct Typed {
     pre: InstancePre<CallState>,
     reconcile: ComponentExportIndex,
