@@ -2,7 +2,8 @@
 //!
 //! An apply changes nothing where the object has every value of it, the manager owns exactly these fields, and nothing
 //! that the manager owns is missing from it. `fieldsV1` tells how lists are merged, so no schema is needed: `k:{…}` names an
-//! item of a keyed list, `v:…` one of a set, and an empty node a value that is owned as one.
+//! item of a keyed list, `v:…` one of a set, an empty node a value that is owned as one, and a node with `.` alone a map or
+//! list of which every member is somebody else's ([`ManagedFields::fields`](crate::object::ManagedFields::fields)).
 
 use std::borrow::Cow;
 
@@ -67,15 +68,17 @@ fn holds(applied: &Value, current: &Tree<'_>, node: &Tree<'_>) -> bool {
     let Some(owned) = node.members() else { return false };
     let below = owned.iter().any(|(key, _)| key != ".");
     match (applied, current) {
+        // One owner, as of a scalar or of an atomic map or list.
+        _ if owned.is_empty() => current.same(applied),
         (Value::Object(fields), Tree::Object(_)) if below => {
             fields.iter().all(|(key, value)| holds_member(key, value, current, owned))
                 && all_applied(owned, |name| fields.contains_key(name))
         }
-        // A map of which every member is somebody else's.
-        (Value::Object(fields), Tree::Object(_)) if fields.is_empty() => true,
         (Value::Array(items), Tree::Array(there)) if below => holds_items(items, there, owned),
-        (Value::Array(items), Tree::Array(_)) if items.is_empty() => true,
-        _ => !below && current.same(applied),
+        // Whatever is in it is somebody else's.
+        (Value::Object(fields), Tree::Object(_)) => fields.is_empty(),
+        (Value::Array(items), Tree::Array(_)) => items.is_empty(),
+        _ => false,
     }
 }
 
@@ -297,12 +300,34 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_map_is_there_whatever_others_put_into_it() {
-        assert!(check(
-            json!({"spec": {"podSelector": {}}}),
-            json!({"spec": {"podSelector": {}}}),
-            json!({"f:spec": {"f:podSelector": {}}})
-        ));
+    fn an_empty_map_or_list_is_there_whatever_others_put_into_it() {
+        let part = |value: Value| json!({"spec": {"part": value}});
+        let owned = |node: Value| json!({"f:spec": {"f:part": node}});
+        assert!(check(part(json!({})), part(json!({})), owned(json!({}))));
+        assert!(check(part(json!({})), part(json!({"a": 1})), owned(json!({".": {}}))));
+        assert!(check(part(json!([])), part(json!([{"name": "a"}])), owned(json!({".": {}}))));
+    }
+
+    #[test]
+    fn a_map_or_list_with_one_owner_can_be_emptied() {
+        let part = |value: Value| json!({"spec": {"part": value}});
+        let owned = json!({"f:spec": {"f:part": {}}});
+        for (applied, there) in [
+            (json!({}), json!({"a": 1})),
+            (json!([]), json!([1])),
+            (json!([1]), json!([])),
+            (json!({"a": 1}), json!({})),
+        ] {
+            assert!(!check(part(applied), part(there), owned.clone()));
+        }
+    }
+
+    #[test]
+    fn members_of_a_map_that_are_somebody_elses_are_to_be_owned_though_they_are_there_as_applied() {
+        let deep = |value: Value| json!({"spec": {"deep": value}});
+        let left = json!({"f:spec": {"f:deep": {".": {}}}});
+        assert!(!check(deep(json!({"y": 1})), deep(json!({"y": 1})), left.clone()));
+        assert!(check(deep(json!({})), deep(json!({"y": 1})), left));
     }
 
     #[test]

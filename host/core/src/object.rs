@@ -1,5 +1,6 @@
 //! An object as the cache holds it: one compact text with a parsed head.
 
+mod owned;
 mod parse;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -55,7 +56,7 @@ pub struct ManagedFields {
     pub manager: Box<str>,
     /// The subresource that it applied to; none for the object itself.
     pub subresource: Option<Box<str>>,
-    /// Its `fieldsV1`.
+    /// Its `fieldsV1`, but that a map of which every member is somebody else's is a node with `.` alone and not an empty one.
     pub fields: Box<str>,
 }
 
@@ -130,7 +131,7 @@ impl CachedObject {
         canonical_text(found).map(Into::into)
     }
 
-    /// What a field manager owns in it by apply, as `fieldsV1`.
+    /// What a field manager owns in it by apply, as [`ManagedFields::fields`].
     pub fn managed(&self, manager: &str, subresource: Option<&str>) -> Option<&str> {
         self.head
             .managed

@@ -10,7 +10,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Head, ManagedFields, ObjectError};
+use super::{Head, ManagedFields, ObjectError, owned};
 use crate::contract::Gvk;
 use crate::names::FIELD_MANAGER_PREFIX;
 use crate::pointer::Key;
@@ -184,15 +184,32 @@ fn managed(raw: &str) -> Result<Vec<ManagedFields>, serde_json::Error> {
         return Ok(Vec::new());
     }
     let entries: Option<Vec<ManagedEntry<'_>>> = serde_json::from_str(raw)?;
-    let ours = |entry: &ManagedEntry<'_>| {
+    let entries = entries.unwrap_or_default();
+    let ours = |entry: &&ManagedEntry<'_>| {
         entry.manager.starts_with(FIELD_MANAGER_PREFIX) && entry.operation == "Apply"
     };
-    let fields = entries.unwrap_or_default().into_iter().filter(ours).map(|entry| ManagedFields {
-        manager: entry.manager.into(),
-        subresource: entry.subresource.filter(|name| !name.is_empty()).map(Into::into),
-        fields: entry.fields_v1.map_or("{}", RawValue::get).into(),
+    let fields = entries.iter().filter(ours).map(|entry| ManagedFields {
+        manager: (&*entry.manager).into(),
+        subresource: subresource(entry).map(Into::into),
+        fields: (&*owned::beside(fields_of(entry), &beside(&entries, entry))).into(),
     });
     Ok(fields.collect())
+}
+
+fn fields_of<'e>(entry: &'e ManagedEntry<'_>) -> &'e str {
+    entry.fields_v1.map_or("{}", RawValue::get)
+}
+
+/// None for the object itself.
+fn subresource<'e>(entry: &'e ManagedEntry<'_>) -> Option<&'e str> {
+    entry.subresource.as_deref().filter(|name| !name.is_empty())
+}
+
+/// What others than one own by the same way: what is written by a subresource, as a status is, is not written by the object.
+fn beside<'e>(entries: &'e [ManagedEntry<'_>], one: &ManagedEntry<'_>) -> Vec<&'e str> {
+    let is_beside =
+        |other: &&ManagedEntry<'_>| !std::ptr::eq(*other, one) && subresource(other) == subresource(one);
+    entries.iter().filter(is_beside).map(fields_of).collect()
 }
 
 fn push_key(out: &mut String, key: &str) {
@@ -201,7 +218,7 @@ fn push_key(out: &mut String, key: &str) {
     out.push(':');
 }
 
-fn push_text(out: &mut String, text: &str) {
+pub(super) fn push_text(out: &mut String, text: &str) {
     // Escapes only where it must: keys rarely need it.
     let plain = text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\');
     if plain {
@@ -273,6 +290,27 @@ mod tests {
             expect![[r#"
                 {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a","labels":null,"finalizers":null,"ownerReferences":null,"deletionTimestamp":null}}
                 Head { uid: "", resource_version: "", generation: 0, namespace: None, name: "a", labels: {}, controller_uid: None, deleting: false, finalizers: [], managed: [] }"#]],
+        );
+    }
+
+    #[test]
+    fn a_map_whose_members_others_own_is_told_by_those_who_write_the_same_way() {
+        check(
+            r#"{"metadata":{"name":"a","managedFields":[
+            {"manager":"evenkeel/kite/a","operation":"Apply","fieldsV1":{"f:spec":{"f:deep":{}}}},
+            {"manager":"evenkeel/kite/b","operation":"Apply","fieldsV1":{"f:spec":{"f:deep":{}}}},
+            {"manager":"kubectl","operation":"Update","subresource":"status","fieldsV1":{"f:spec":{"f:deep":{"f:x":{}}}}}]}}"#,
+            expect![[r#"
+                {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}
+                Head { uid: "", resource_version: "", generation: 0, namespace: None, name: "a", labels: {}, controller_uid: None, deleting: false, finalizers: [], managed: [ManagedFields { manager: "evenkeel/kite/a", subresource: None, fields: "{\"f:spec\":{\"f:deep\":{}}}" }, ManagedFields { manager: "evenkeel/kite/b", subresource: None, fields: "{\"f:spec\":{\"f:deep\":{}}}" }] }"#]],
+        );
+        check(
+            r#"{"metadata":{"name":"a","managedFields":[
+            {"manager":"evenkeel/kite/a","operation":"Apply","fieldsV1":{"f:spec":{"f:deep":{}}}},
+            {"manager":"kubectl","operation":"Update","fieldsV1":{"f:spec":{"f:deep":{"f:x":{}}}}}]}}"#,
+            expect![[r#"
+                {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"a"}}
+                Head { uid: "", resource_version: "", generation: 0, namespace: None, name: "a", labels: {}, controller_uid: None, deleting: false, finalizers: [], managed: [ManagedFields { manager: "evenkeel/kite/a", subresource: None, fields: "{\"f:spec\":{\"f:deep\":{\".\":{}}}}" }] }"#]],
         );
     }
 

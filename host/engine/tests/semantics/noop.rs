@@ -115,14 +115,26 @@ fn some_labels() -> impl Strategy<Value = Value> {
     prop_oneof![Just(Value::Null), Just(json!({"a": "1"})), Just(json!({"a": "2", "b": "1"}))]
 }
 
+fn some_scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![Just(json!(1)), Just(json!("text")), Just(json!(true))]
+}
+
+/// Two who write the same few members of one map, so that they take them from each other again and again.
+fn some_clash() -> impl Strategy<Value = Value> {
+    let member = || prop_oneof![Just(json!(1)), Just(json!(true))];
+    (member(), proptest::option::weighted(0.2, member())).prop_map(|(y, z)| match z {
+        Some(z) => json!({"deep": {"y": y, "z": z}}),
+        None => json!({"deep": {"y": y}}),
+    })
+}
+
 fn some_widget() -> impl Strategy<Value = Value> {
-    let scalar = prop_oneof![Just(json!(1)), Just(json!("text")), Just(json!(true))];
     let field = |name: &'static str, value: BoxedStrategy<Value>| {
         proptest::option::of(value).prop_map(move |value| value.map(|value| (name, value)))
     };
     let list = prop_oneof![Just(json!([])), Just(json!([1, 2])), Just(json!([{"name": "x"}]))];
-    let deep = scalar.clone().prop_map(|value| json!({"y": value}));
-    (scalar, field("deep", deep.boxed()), field("list", list.boxed())).prop_map(|(x, deep, list)| {
+    let deep = some_scalar().prop_map(|value| json!({"y": value}));
+    (some_scalar(), field("deep", deep.boxed()), field("list", list.boxed())).prop_map(|(x, deep, list)| {
         let fields: BTreeMap<_, _> = [Some(("x", x)), deep, list].into_iter().flatten().collect();
         json!(fields)
     })
@@ -146,7 +158,7 @@ fn some_service() -> impl Strategy<Value = Value> {
 
 fn some_object(kind: Kind) -> BoxedStrategy<Value> {
     let spec = match kind {
-        Kind::Widget => some_widget().boxed(),
+        Kind::Widget => prop_oneof![some_widget(), some_clash()].boxed(),
         Kind::Service => some_service().boxed(),
     };
     (spec, some_labels()).prop_map(move |(spec, labels)| kind.object(&spec, &labels)).boxed()
@@ -157,6 +169,38 @@ fn some_story() -> impl Strategy<Value = (Kind, Vec<(bool, Value)>)> {
         let applies = proptest::collection::vec((any::<bool>(), some_object(kind)), 1..6);
         (Just(kind), applies)
     })
+}
+
+#[test]
+fn what_has_one_owner_is_emptied_where_a_plugin_says_so() {
+    let kept = [
+        (Kind::Widget, json!({"list": [1, 2]}), json!({"list": []})),
+        (
+            Kind::Service,
+            json!({"selector": {"app": "x"}, "ports": [{"port": 80}]}),
+            json!({"selector": {}, "ports": [{"port": 80}]}),
+        ),
+    ];
+    for (kind, filled, emptied) in kept {
+        let (sandbox, mut answered) = (sandbox(), Answered::default());
+        let object = |spec: &Value| kind.object(spec, &Value::Null);
+        assert!(!host_applies(&sandbox, kind, &mut answered, &object(&filled)));
+        assert!(!host_applies(&sandbox, kind, &mut answered, &object(&emptied)), "{emptied}");
+        assert!(host_applies(&sandbox, kind, &mut answered, &object(&emptied)), "{emptied}");
+    }
+}
+
+#[test]
+fn a_member_that_somebody_took_is_taken_back_though_its_value_is_the_one_applied() {
+    let (sandbox, mut answered) = (sandbox(), Answered::default());
+    let deep = |y: Value| Kind::Widget.object(&json!({"deep": {"y": y}}), &Value::Null);
+    assert!(!host_applies(&sandbox, Kind::Widget, &mut answered, &deep(json!(1))));
+    apply(&sandbox, Kind::Widget, "user", &deep(json!(true)).to_string());
+    assert!(
+        !host_applies(&sandbox, Kind::Widget, &mut answered, &deep(json!(true))),
+        "nobody else may drop it then"
+    );
+    assert!(host_applies(&sandbox, Kind::Widget, &mut answered, &deep(json!(true))));
 }
 
 proptest! {
