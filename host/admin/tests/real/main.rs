@@ -203,6 +203,46 @@ async fn a_plugin_that_asks_for_more_than_its_account_has_is_held_and_told_which
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_quota_that_does_not_count_a_kind_yet_holds_a_write_up_and_one_that_is_used_up_refuses_it() {
+    // No controllers: what is counted is what the test says.
+    let Some(world) = World::start("the test of quotas").await else { return };
+    world.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})).await;
+    let mut quota = json!({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"namespace": "a", "name": "q"},
+        "spec": {"hard": {"configmaps": "1"}}});
+    world.apply(&quota).await;
+    let host = Host::start(HostOptions::new(world.admin.clone())).expect("a host");
+    let write = async |name: &str| {
+        let object = ObjectRef::new(Gvk::new("", "v1", "ConfigMap"), Some("a"), name);
+        let body =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": name}});
+        let write =
+            Write::Create { object, body: body.to_string().into(), manager: "evenkeel/demo/copy".into() };
+        host.cluster().write_as(&write, None).await.map_err(|refused| refused.failure)
+    };
+
+    let status = "/api/v1/namespaces/a/resourcequotas/q/status?fieldManager=test";
+    quota["status"] = json!({"hard": {"configmaps": "1"}});
+    world.send("PATCH", status, &quota).await.expect("a status");
+    // Until the server has heard of the quota itself everything is taken.
+    let mut tries = 0;
+    until("it is refused", async || {
+        tries += 1;
+        let Err(refused) = write(&format!("early-{tries}")).await else { return false };
+        assert_eq!(refused.kind, FailureKind::Transient, "{}", refused.message);
+        true
+    })
+    .await;
+
+    quota["status"]["used"] = json!({"configmaps": "0"});
+    world.send("PATCH", status, &quota).await.expect("a status");
+    until("there is room", async || write("one").await.is_ok()).await;
+
+    let refused = write("two").await.expect_err("there is room for one");
+    assert_eq!(refused.kind, FailureKind::Denied, "{}", refused.message);
+    host.shutdown(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_hosts_under_the_rights_of_the_base_share_a_lease_and_hand_it_over() {
     let Some(world) = World::start("the test of fail-over").await else { return };
     let copier = Copier::new();
