@@ -84,6 +84,22 @@ fn the_scenarios_of_the_families_hold_on_a_real_api_server() {
 
 #[test]
 #[ignore = "slow: `cargo test -- --ignored`"]
+fn a_machine_under_a_quota_comes_to_life_on_a_cluster_that_has_only_just_learned_of_its_kind() {
+    let Some(parts) = parts_or_skip("a scenario that is the first on its cluster") else { return };
+    let ground = Ground::start(&parts);
+    let cluster = ground.cluster();
+    let whole_life = |path: &PathBuf| path.ends_with("042-b-whole-life.yaml");
+    let files: Vec<PathBuf> = scenario_files("kite").into_iter().filter(whole_life).collect();
+    let mut go_on = |_: &Outcome| ControlFlow::Continue(());
+    let outcomes = run::run_files_on(&cluster, &files, &component("kite"), &mut go_on);
+    assert_eq!(outcomes.len(), 1);
+    assert!(outcomes[0].passed(), "\n{}", report::human(&outcomes, Duration::ZERO, Colour::Never));
+    cluster.finish().expect("the definitions go");
+    drop(ground.cluster());
+}
+
+#[test]
+#[ignore = "slow: `cargo test -- --ignored`"]
 fn a_cluster_that_others_use_is_refused_and_a_run_that_is_broken_off_leaves_nothing_there() {
     let Some(parts) = parts_or_skip("a cluster that others use") else { return };
     let ground = Ground::start(&parts);

@@ -4,6 +4,7 @@
 //! itself (UIDs, times, garbage collection, the end of Namespaces) is real, and waited for.
 
 mod clear;
+mod counted;
 mod definitions;
 mod edge;
 mod given;
@@ -23,6 +24,7 @@ use serde_json::Value;
 pub(crate) use edge::{Edge, Look};
 pub use wire::WireError;
 
+use self::counted::COUNTED_MAX;
 use self::definitions::Defined;
 use self::wire::Wire;
 use crate::scenario::kinds::KindInfo;
@@ -73,6 +75,12 @@ pub enum ClusterError {
         name: String,
         /// What it was to be.
         wanted: &'static str,
+    },
+    /// A kind that quotas limit is not counted.
+    #[error("no quota counts {} after {COUNTED_MAX:?}: it would have them refused", limits.join(", "))]
+    Uncounted {
+        /// As quotas name the kinds.
+        limits: Vec<String>,
     },
     /// Something of a scenario could not be deleted.
     #[error("the cluster could not be cleared: {}", left.join(", "))]
@@ -198,6 +206,11 @@ impl Stage {
             self.cluster.define(definition).await?;
         }
         Ok(())
+    }
+
+    /// Waits until quotas count the kinds that were defined.
+    pub(crate) async fn count(&self) -> Result<(), ClusterError> {
+        self.cluster.count().await
     }
 
     /// An object as it is shown.

@@ -11,9 +11,11 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 /// A definition that was made here.
 #[derive(Clone, Debug)]
 pub(super) struct Defined {
-    definition: Value,
+    pub(super) definition: Value,
     /// Its generation as we left it: another one means that somebody else changed it.
     generation: i64,
+    /// Quotas are known to count its kind.
+    pub(super) counted: bool,
 }
 
 fn generation(definition: &Value) -> i64 {
@@ -56,7 +58,8 @@ impl Cluster {
             }
             Err(cause) => return Err(wire(cause)),
         };
-        let defined = Defined { definition: definition.clone(), generation: generation(&made) };
+        let defined =
+            Defined { definition: definition.clone(), generation: generation(&made), counted: false };
         self.definitions().insert(name.clone(), defined);
         for _ in 0..looks(DEFINITION_MAX) {
             if self.is_served(definition).await.map_err(wire)? {

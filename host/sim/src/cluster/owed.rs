@@ -1,4 +1,4 @@
-//! What a cluster's own controllers still have to do: collect garbage, end namespaces.
+//! What a cluster's own controllers still have to do: collect garbage, end namespaces, count what quotas limit.
 //!
 //! They work in their own time. A step is over only once they have nothing left to do, as in the sandbox, where they do it at
 //! once. This says what they have left, from lists of what is there; it does none of it.
@@ -92,6 +92,9 @@ impl Cluster<'_> {
     fn left_of(&self, thing: &Thing<'_>) -> Option<String> {
         let name = thing.name();
         if !thing.deleting() {
+            if uncounted(thing) {
+                return Some(format!("{name} is to be counted"));
+            }
             return self.unowned(thing).then(|| format!("{name} has lost an owner"));
         }
         if thing.is("", "Namespace") && thing.texts("/spec/finalizers").next().is_some() {
@@ -145,16 +148,24 @@ impl Cluster<'_> {
     }
 }
 
+/// A quota with a limit that its status does not have yet: so long the API server does not hold anybody to it.
+fn uncounted(thing: &Thing<'_>) -> bool {
+    let limits = |pointer: &str| thing.object.pointer(pointer).and_then(Value::as_object);
+    let is_counted = |limit: &String| limits("/status/hard").is_some_and(|hard| hard.contains_key(limit));
+    thing.is("", "ResourceQuota") && limits("/spec/hard").is_some_and(|hard| !hard.keys().all(is_counted))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    /// What is owed where these Pods, Namespaces and Machines are there.
+    /// What is owed where these Pods, Namespaces, ResourceQuotas and Machines are there.
     fn check(objects: &[Value], expected: &[&str]) {
         let of = |kind: &str| objects.iter().filter(|object| object["kind"] == *kind).cloned().collect();
-        let all = [("", "Pod"), ("", "Namespace"), ("e.com", "Machine")].map(|(group, kind)| Listed {
+        let kinds = [("", "Pod"), ("", "Namespace"), ("", "ResourceQuota"), ("e.com", "Machine")];
+        let all = kinds.map(|(group, kind)| Listed {
             group: group.to_owned(),
             kind: kind.to_owned(),
             objects: of(kind),
@@ -211,5 +222,21 @@ mod tests {
         check(std::slice::from_ref(&namespace), owed);
         check(&[namespace.clone(), machine(json!({}))], owed);
         check(&[namespace, machine(json!({"deletionTimestamp": "t", "finalizers": ["e.com/hold"]}))], &[]);
+    }
+
+    #[test]
+    fn a_quota_is_counted_once_its_status_has_each_limit() {
+        let quota = |status: Value| {
+            json!({"kind": "ResourceQuota", "metadata": {"namespace": "a", "name": "q", "uid": "Q"},
+                "spec": {"hard": {"pods": "3", "services": "2"}}, "status": status})
+        };
+        let owed = &["ResourceQuota a/q is to be counted"];
+        check(&[quota(json!({}))], owed);
+        check(&[quota(json!({"hard": {"pods": "3"}}))], owed);
+        check(&[quota(json!({"hard": {"pods": "2", "services": "2"}, "used": {}}))], &[]);
+        check(
+            &[json!({"kind": "ResourceQuota", "metadata": {"namespace": "a", "name": "q"}, "spec": {}})],
+            &[],
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use evenkeel_core::contract::Manifest;
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::clock::{Clock, VirtualClock};
 use evenkeel_engine::journal::JournalOptions;
@@ -34,6 +35,9 @@ const QUIET_LOOKS: u32 = 40;
 
 /// How long a cluster may take to come to rest, in looks at it: its garbage collector looks for new kinds each 30 s.
 const CLUSTER_REST_MAX: Duration = Duration::from_secs(90);
+
+/// What limits how many objects there are.
+const QUOTA: &str = "ResourceQuota";
 
 /// Between two looks at a cluster whose watches lag behind, and at one whose controllers have something to do.
 const CLUSTER_PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(25));
@@ -184,6 +188,9 @@ impl World {
                 let Beginning { wanted, unwanted, kinds } = Beginning::new(crds, start.installed)?;
                 let server = Server::Cluster(stage);
                 server.define(&wanted, &unwanted).await?;
+                if has_quotas(start.guest.manifest(), start.given) {
+                    server.count().await?;
+                }
                 (server, kinds)
             }
             None => {
@@ -447,6 +454,12 @@ impl World {
     ) -> Result<Option<Value>, WorldError> {
         self.server.object(kind, namespace, name).await
     }
+}
+
+/// Whether there may be quotas: it takes a cluster half a minute to count a new kind.
+fn has_quotas(manifest: &Manifest, given: &[Value]) -> bool {
+    manifest.permissions.iter().any(|permission| &*permission.gvk.kind == QUOTA)
+        || given.iter().any(|object| object["kind"] == QUOTA)
 }
 
 /// A server's clock, which goes as tokio's does.
