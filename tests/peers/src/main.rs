@@ -18,6 +18,7 @@ use clap::Parser as _;
 use evenkeel_test_cluster::Parts;
 
 use crate::peer::Peer;
+use crate::round::Round;
 
 /// As in the product: this program is a host, too.
 #[global_allocator]
@@ -35,6 +36,9 @@ struct Args {
     /// Have the host run all six controllers of Kite, and not only the one that the others are.
     #[arg(long)]
     all_controllers: bool,
+    /// How often each of them has its turn. Who goes first changes from one round to the next.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=99))]
+    rounds: u16,
     /// Only these, by name.
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
@@ -76,14 +80,23 @@ async fn measure(args: Args) -> anyhow::Result<()> {
         eprintln!("{}: builds", peer.name());
         programs.push((peer, peer.program(&args.evenkeel)?));
     }
-    let mut rounds = Vec::new();
-    for (peer, program) in programs {
-        eprintln!("{}: runs", peer.name());
-        let round = round::run(peer, &program, &parts, args.users, args.storm, args.all_controllers).await?;
-        // What was found is not lost where the next one fails.
-        eprintln!("{}", table::of(std::slice::from_ref(&(peer, round.clone())), args.users, args.storm));
-        rounds.push((peer, round));
+    let mut found: Vec<(Peer, Vec<Round>)> = programs.iter().map(|(peer, _)| (*peer, Vec::new())).collect();
+    for number in 0..args.rounds {
+        let mut order: Vec<usize> = (0..programs.len()).collect();
+        // The machine may be faster at first, or slower.
+        if number % 2 == 1 {
+            order.reverse();
+        }
+        for at in order {
+            let (peer, program) = &programs[at];
+            eprintln!("{}: runs, {} of {}", peer.name(), number + 1, args.rounds);
+            let round =
+                round::run(*peer, program, &parts, args.users, args.storm, args.all_controllers).await?;
+            // What was found is not lost where the next one fails.
+            eprintln!("{}", table::of(&[(*peer, vec![round.clone()])], args.users, args.storm));
+            found[at].1.push(round);
+        }
     }
-    println!("{}", table::of(&rounds, args.users, args.storm));
+    println!("{}", table::of(&found, args.users, args.storm));
     Ok(())
 }

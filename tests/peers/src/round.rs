@@ -18,6 +18,8 @@ use crate::peer::{Peer, root};
 
 /// How long a peer must have asked for nothing to count as quiet.
 const QUIET: Duration = Duration::from_secs(3);
+/// Between two looks at what it has asked for: what it takes to be quiet is told no finer.
+const LOOK: Duration = Duration::from_millis(10);
 /// How long rest is looked at.
 const REST: Duration = Duration::from_secs(20);
 /// Longer than anything here takes.
@@ -186,7 +188,7 @@ impl Turn {
             if began.elapsed() > Duration::from_secs(300) {
                 bail!("{} is never quiet", self.peer.name());
             }
-            sleep(Duration::from_millis(100)).await;
+            sleep(LOOK).await;
         }
     }
 }
