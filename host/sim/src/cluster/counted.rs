@@ -13,8 +13,9 @@ use super::{Cluster, ClusterError, PAUSE, looks, text};
 /// How long the controller may take to learn of a kind, twice its interval and more.
 pub(super) const COUNTED_MAX: Duration = Duration::from_secs(90);
 
-/// How long it may take to count anything at all, or else there is none.
-const CONTROLLER_MAX: Duration = Duration::from_secs(5);
+/// How long it may take to count anything at all, or else there is none. On a busy machine a controller manager comes
+/// seconds after its API server, and whoever took it for missing would see its refusals.
+const CONTROLLER_MAX: Duration = Duration::from_secs(30);
 
 /// Between two changes of the quota that is asked: only a change has it counted anew.
 const AGAIN: Duration = Duration::from_secs(1);
