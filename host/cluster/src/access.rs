@@ -12,7 +12,24 @@ impl Cluster {
     /// in which it must be allowed; none for all at once.
     ///
     /// Where the host may not impersonate the user, that is the one thing that is missing.
+    ///
+    /// # Errors
+    /// If it cannot be asked, or if the API server is not ready: it knows no roles then, and would say no to everything.
     pub async fn lacks(
+        &self,
+        user: &str,
+        rules: &[Rule],
+        namespaces: Option<&[String]>,
+    ) -> Result<Vec<String>, RestError> {
+        let missing = self.lacks_now(user, rules, namespaces).await?;
+        if missing.is_empty() {
+            return Ok(missing);
+        }
+        self.shared.rest.expect_ready().await?;
+        self.lacks_now(user, rules, namespaces).await
+    }
+
+    async fn lacks_now(
         &self,
         user: &str,
         rules: &[Rule],

@@ -121,6 +121,10 @@ impl KindCache {
     /// Notes that a watch of this part has ended and drops what nothing covers any more. No change is told: nobody asks.
     pub(crate) fn uncover(&mut self, scope: &Scope, depth: Depth) {
         self.coverage.remove(&(scope.clone(), depth));
+        if self.coverage.is_empty() {
+            // Whoever asks next may ask otherwise, and there is room for so many only.
+            self.indexes.clear();
+        }
         let places: Vec<Place> = match scope {
             Scope::All => self.objects.places().cloned().collect(),
             Scope::Namespace(namespace) => {
@@ -183,8 +187,9 @@ impl KindCache {
         for synced in self.coverage.values_mut() {
             *synced = false;
         }
+        // They are out of sight and not dead: a kind that comes back brings the same UIDs with it.
         let places: Vec<Place> = self.objects.places().cloned().collect();
-        Some(places.iter().filter_map(|place| self.vanish(place)).collect())
+        Some(places.iter().filter_map(|place| self.lose(place)).collect())
     }
 
     // ---- asking --------------------------------------------------------------------------------------------------
@@ -424,8 +429,14 @@ impl KindCache {
 
     /// Takes an object out and buries it.
     fn vanish(&mut self, place: &Place) -> Option<Change> {
+        let gone = self.lose(place)?;
+        self.graves.bury(gone.old.as_ref().map_or("", |old| &*old.head().uid));
+        Some(gone)
+    }
+
+    /// Takes an object out, of which nobody said that it is dead.
+    fn lose(&mut self, place: &Place) -> Option<Change> {
         let old = self.take(place)?;
-        self.graves.bury(&old.head().uid);
         Some(Change { gvk: self.gvk.clone(), object: place.reference(&self.gvk), old: Some(old), new: None })
     }
 

@@ -77,8 +77,9 @@ impl Fence {
         Instant::now() < by_timer && (self.clock)() < by_day
     }
 
-    /// Goes on with a write for as long as it may go on; none where it had to be given up.
-    pub(crate) async fn escort<T>(&self, write: impl Future<Output = T>) -> Option<T> {
+    /// Goes on with a write, or with an operation outside Kubernetes, for as long as it may go on; none where it had to be
+    /// given up.
+    pub async fn escort<T>(&self, write: impl Future<Output = T>) -> Option<T> {
         let mut write = pin!(write);
         std::future::poll_fn(|context| {
             // Asked before each step: the process may have been stopped since the last one.

@@ -27,6 +27,7 @@ mod watch;
 mod write;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use evenkeel_core::contract::{Failure, Gvk, ListQuery, ObjectRef, Query};
@@ -188,6 +189,11 @@ impl Cluster {
     /// Ends every watch that is not kept, and drops the objects that only it covered. Tells no changes.
     pub fn retain(&self, keep: impl Fn(&Gvk, &Scope, Depth) -> bool) {
         self.shared.end_watches(|gvk, (scope, depth)| !kinds::is_crd(gvk) && !keep(gvk, scope, *depth));
+    }
+
+    /// Watches of single objects that were ever begun.
+    pub fn singles_opened(&self) -> u64 {
+        self.shared.singles_opened.load(Ordering::Relaxed)
     }
 
     /// Whether a part is watched and its first list is in, or its kind is not served.

@@ -97,7 +97,9 @@ impl Shared {
                     has.head().uid == new.head().uid
                         && has.head().resource_version == new.head().resource_version
                 });
-                Ok(same || !self.keep(object, &text, Arc::new(new)).await)
+                let uid = new.head().uid.clone();
+                // One that lives and is taken for dead is not shown, and so the cache shows not what there is.
+                Ok(same || !(self.keep(object, &text, Arc::new(new)).await || self.is_buried(object, &uid)))
             }
             Err(RestError::Status { code: 404, .. }) => match known {
                 Some(known) => Ok(!self.bury(object, &known.head().uid).await),
@@ -105,6 +107,10 @@ impl Shared {
             },
             Err(error) => Err(error),
         }
+    }
+
+    fn is_buried(&self, object: &ObjectRef, uid: &str) -> bool {
+        self.known_kind(&object.gvk).is_some_and(|kind| read(&kind).is_buried(uid))
     }
 
     /// Whether all of these are in the cache as they are.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
 use evenkeel_core::contract::{Event, EventType, Gvk, ObjectRef};
+use evenkeel_core::limits::EVENT_MESSAGE_BYTES_MAX;
 use http::Method;
 use serde_json::json;
 use tokio::time::Instant;
@@ -55,6 +56,11 @@ struct Allowance {
     at: Instant,
 }
 
+/// As much of a message as the API server's own limit allows.
+fn cut(message: &str) -> &str {
+    message.get(..message.floor_char_boundary(EVENT_MESSAGE_BYTES_MAX)).unwrap_or_default()
+}
+
 /// What to send.
 #[derive(Debug, PartialEq, Eq)]
 enum Plan {
@@ -89,10 +95,11 @@ impl Memory {
     fn plan(&mut self, event: &Event, uid: &str, now: Instant, salt: i128) -> Plan {
         let warning = event.severity == EventType::Warning;
         let similar: Similar = (event.about.clone(), uid.to_owned(), warning, event.reason.clone());
-        let message = self.message(&similar, &event.message, now);
-        let (key, shown) = match message {
-            Some(combined) => ((similar, String::new()), combined),
-            None => ((similar, event.message.clone()), event.message.clone()),
+        let told = cut(&event.message);
+        let message = self.message(&similar, told, now);
+        let (key, shown) = match &message {
+            Some(combined) => ((similar, String::new()), cut(combined).to_owned()),
+            None => ((similar, told.to_owned()), told.to_owned()),
         };
         if !self.allowed(&(event.about.clone(), uid.to_owned()), now) {
             self.dropped += 1;
@@ -282,6 +289,19 @@ mod tests {
 
     fn plan(memory: &mut Memory, at: Instant, message: &str) -> Plan {
         memory.plan(&event("b", message), "uid", at, 0)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_message_is_longer_than_the_api_server_takes() {
+        let mut memory = Memory::default();
+        for number in 0..2 * EVENT_SIMILAR_MAX {
+            let long = format!("{number}{}", "ö".repeat(EVENT_MESSAGE_BYTES_MAX));
+            let sent = match plan(&mut memory, Instant::now(), &long) {
+                Plan::Create { message, .. } | Plan::Count { message, .. } => message,
+                Plan::Drop => continue,
+            };
+            assert!((EVENT_MESSAGE_BYTES_MAX - 1..=EVENT_MESSAGE_BYTES_MAX).contains(&sent.len()));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -296,6 +296,17 @@ impl Rest {
         self.text(Call::read("get", "/readyz".into(), "*/*")).await.is_ok()
     }
 
+    /// Nothing where the API server says that it is ready.
+    ///
+    /// # Errors
+    /// If it does not, as of a server that cannot serve yet.
+    pub(crate) async fn expect_ready(&self) -> Result<(), RestError> {
+        if self.is_ready().await {
+            return Ok(());
+        }
+        Err(not_ready(Status { message: "what anybody may do".into(), ..Status::default() }))
+    }
+
     async fn text_unlimited(&self, call: Call) -> Result<String, RestError> {
         let response = self.send(call).await?;
         let body = collect(response.into_body()).await?;

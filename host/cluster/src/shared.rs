@@ -1,7 +1,7 @@
 //! What all parts of a cluster share: the caches, the watches under way, the feed of changes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use evenkeel_core::contract::{Failure, Gvk};
@@ -32,6 +32,11 @@ pub enum CacheEvent {
         /// The part of it.
         scope: Scope,
     },
+    /// The API server forbids a watch that was begun; told once, until it is allowed.
+    Forbidden {
+        /// The kind.
+        gvk: Gvk,
+    },
     /// The API server began or ceased to serve a kind; also told when it turns out not to serve one that is wanted.
     Serving {
         /// The kind.
@@ -47,6 +52,12 @@ pub(crate) struct Handle {
     pub(crate) report: Arc<Mutex<Report>>,
     /// The host goes on without it, so it does not count for readiness.
     pub(crate) optional: bool,
+}
+
+impl Handle {
+    fn is_forbidden(&self) -> bool {
+        lock(&self.report).is_forbidden()
+    }
 }
 
 type Watches = BTreeMap<Gvk, BTreeMap<(Scope, Depth), Handle>>;
@@ -72,6 +83,8 @@ pub(crate) struct Shared {
     pub(crate) turns: Turns<Collection>,
     kinds: RwLock<HashMap<Gvk, Arc<RwLock<KindCache>>>>,
     watches: Mutex<Watches>,
+    /// Watches of single objects that were ever begun.
+    pub(crate) singles_opened: AtomicU64,
     feed: Mutex<Option<mpsc::Sender<CacheEvent>>>,
     /// Raised whenever a part is in sync or a kind comes or goes.
     progress: watch::Sender<u64>,
@@ -98,6 +111,7 @@ impl Shared {
             turns: Turns::default(),
             kinds: RwLock::default(),
             watches: Mutex::new(BTreeMap::new()),
+            singles_opened: AtomicU64::new(0),
             feed: Mutex::new(None),
             progress: watch::Sender::new(0),
             tasks: Mutex::new(Vec::new()),
@@ -165,8 +179,13 @@ impl Shared {
     pub(crate) fn want(self: &Arc<Self>, gvk: &Gvk, scope: Scope, depth: Depth, optional: bool) -> bool {
         let mut watches = lock(&self.watches);
         let of_kind = watches.entry(gvk.clone()).or_default();
-        if covering(of_kind, &scope, depth).is_some() {
+        // Whoever asks for less is not to wait for a watch of more that the API server forbids.
+        let is_covered = scope.covering(of_kind).any(|(has, handle)| has >= depth && !handle.is_forbidden());
+        if is_covered || of_kind.contains_key(&(scope.clone(), depth)) {
             return false;
+        }
+        if matches!(scope, Scope::Object(_)) {
+            self.singles_opened.fetch_add(1, Ordering::Relaxed);
         }
         write(&self.kind(gvk)).cover(&scope, depth);
         let report = Arc::new(Mutex::new(Report::new()));
@@ -273,6 +292,11 @@ impl Shared {
     pub(crate) async fn synced(&self, gvk: &Gvk, scope: &Scope) {
         self.send(CacheEvent::Synced { gvk: gvk.clone(), scope: scope.clone() }).await;
         self.progress.send_modify(|count| *count += 1);
+    }
+
+    /// A watch turned out to be forbidden.
+    pub(crate) async fn forbidden(&self, gvk: &Gvk) {
+        self.send(CacheEvent::Forbidden { gvk: gvk.clone() }).await;
     }
 
     /// A receiver that is told whenever a part is in sync or a kind comes or goes.

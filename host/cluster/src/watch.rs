@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use evenkeel_core::contract::{Failure, FailureKind, Gvk};
+use evenkeel_core::limits::RETRY_AFTER_MAX;
 use evenkeel_core::object::CachedObject;
 use tokio::time::{Instant, sleep};
 
@@ -75,6 +76,11 @@ impl Report {
             undecodable: 0,
         }
     }
+
+    /// Whether the API server does not allow it.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        self.trouble.as_ref().is_some_and(|trouble| trouble.kind == FailureKind::Denied)
+    }
 }
 
 /// What it is to do next.
@@ -126,8 +132,14 @@ impl Watch {
     /// Runs until its task is ended.
     pub(crate) async fn run(mut self) {
         let mut state = State::Resolve;
+        let mut told = false;
         loop {
             state = self.step(state).await;
+            let forbidden = lock(&self.report).is_forbidden();
+            if forbidden && !told {
+                self.shared.forbidden(&self.gvk).await;
+            }
+            told = forbidden;
         }
     }
 
@@ -240,6 +252,8 @@ impl Watch {
 
     /// A pause that grows with the failures in a row.
     fn wait(&mut self, told: Option<Duration>, then: State) -> State {
+        // One that says "at once" would be asked without end, and one that says a century would never be asked again.
+        let told = told.filter(|told| !told.is_zero()).map(|told| told.min(RETRY_AFTER_MAX));
         let pause = told.unwrap_or_else(|| pause(self.failures, self.seed, limits::WATCH_PAUSE_MAX));
         self.failures = self.failures.saturating_add(1);
         State::Wait { pause, then: Box::new(then) }

@@ -356,6 +356,33 @@ mod tests {
     }
 
     #[test]
+    fn a_write_is_one_request_that_asks_for_no_more_than_it_needs() {
+        let gvk = evenkeel_core::contract::Gvk::new("", "v1", "ConfigMap");
+        let object = ObjectRef::new(gvk, Some("n"), "c");
+        let sent = |verb, force| {
+            let mut request = Request::new(verb, &object, Some("m"), "{}", Some("u"));
+            request.force = force;
+            let call = request.call("/p".to_owned());
+            let query: Vec<String> =
+                call.query.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!((&*call.body, call.user.as_deref()), (&b"{}"[..], Some("u")));
+            format!("{} {} {}", call.method, call.content_type, query.join("&"))
+        };
+        for (verb, force, expected) in [
+            ("create", false, "POST application/json fieldManager=m&fieldValidation=Ignore"),
+            ("apply", false, "PATCH application/apply-patch+yaml fieldManager=m&fieldValidation=Ignore"),
+            (
+                "apply",
+                true,
+                "PATCH application/apply-patch+yaml fieldManager=m&force=true&fieldValidation=Ignore",
+            ),
+            ("patch", false, "PATCH application/merge-patch+json fieldManager=m&fieldValidation=Ignore"),
+        ] {
+            assert_eq!(sent(verb, force), expected);
+        }
+    }
+
+    #[test]
     fn a_delete_carries_what_it_was_decided_on() {
         let options = delete_options(Some("u"), Some("7"), Propagation::Foreground);
         let options: Value = serde_json::from_slice(&options).expect("JSON");

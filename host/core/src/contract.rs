@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::FAILURE_MESSAGE_BYTES_MAX;
+
 /// UTF-8 JSON text. It is passed on as it is; whoever needs a part of it parses it.
 pub type Json = Arc<str>;
 
@@ -431,6 +433,13 @@ impl Failure {
     /// Without a time to wait.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), retry_after: None }
+    }
+
+    /// With no longer a message than the host takes from a plugin or a system outside.
+    #[must_use]
+    pub fn cut(mut self) -> Self {
+        self.message.truncate(self.message.floor_char_boundary(FAILURE_MESSAGE_BYTES_MAX));
+        self
     }
 }
 

@@ -129,7 +129,7 @@ struct Rule {
 impl Rule {
     /// Whether it is for that name and not just for any.
     fn names_it(&self, object: &ObjectRef) -> bool {
-        self.names.iter().any(|glob| !glob.is_anything() && glob.matches(&object.name))
+        self.names.iter().any(|glob| glob.says_something() && glob.matches(&object.name))
     }
 }
 
@@ -217,9 +217,15 @@ impl Grant {
             Action::Patch(_) => Verb::Patch,
             Action::Publish(_) => Verb::Publish,
             Action::Enqueue(enqueue) => {
-                let known = self.controllers.get(&enqueue.controller) == Some(&object.gvk);
-                let missing = || Missing::Controller { controller: enqueue.controller.clone() };
-                return if known { Ok(()) } else { Err(denied(missing())) };
+                if self.controllers.get(&enqueue.controller) != Some(&object.gvk) {
+                    return Err(denied(Missing::Controller { controller: enqueue.controller.clone() }));
+                }
+                // Nobody looks after an object there, so nobody is to be asked to.
+                return match &object.namespace {
+                    None if !is_namespace(&object.gvk) => self.everywhere(),
+                    namespace => self.in_namespace(&object.gvk, namespace.as_deref(), &object.name),
+                }
+                .map_err(denied);
             }
             Action::External(_) => return Ok(()),
         };
@@ -241,7 +247,12 @@ impl Grant {
 
     /// Whether the plugin may have the one thing done to the one object.
     pub fn allows(&self, verb: Verb, object: &ObjectRef) -> Result<(), Missing> {
-        self.in_namespace(&object.gvk, object.namespace.as_deref(), &object.name)?;
+        let ObjectRef { gvk, namespace, name } = object;
+        match namespace {
+            // What lies in no namespace may be looked at; who may change it changes it for every namespace.
+            None if verb != Verb::Get && !is_namespace(gvk) => self.everywhere()?,
+            _ => self.in_namespace(gvk, namespace.as_deref(), name)?,
+        }
         for (layer, rules) in &self.layers {
             allowed_by(*layer, rules, verb, object)?;
         }
@@ -250,7 +261,7 @@ impl Grant {
 
     /// Which Secrets a plugin is shown is said by names, by whoever has the last word, or by the operator's namespaces.
     fn operator_chose(&self, verb: Verb, object: &ObjectRef) -> Result<(), Missing> {
-        let narrow = |globs: &[Glob]| !globs.iter().any(Glob::is_anything);
+        let narrow = |globs: &[Glob]| globs.iter().all(Glob::says_something);
         let chosen = self.namespaces.as_deref().is_some_and(narrow)
             || self.layers.last().is_some_and(|(_, rules)| {
                 with_verb(rules, verb, &object.gvk).any(|rule| rule.names_it(object))
@@ -330,8 +341,7 @@ impl Grant {
 
     fn in_namespace(&self, gvk: &Gvk, namespace: Option<&str>, name: &str) -> Result<(), Missing> {
         // A namespace itself counts as being in it; other cluster-wide objects are in none.
-        let is_namespace = gvk.group.is_empty() && &*gvk.kind == "Namespace";
-        let namespace = if is_namespace { Some(name) } else { namespace };
+        let namespace = if is_namespace(gvk) { Some(name) } else { namespace };
         let (Some(globs), Some(namespace)) = (&self.namespaces, namespace) else { return Ok(()) };
         if globs.iter().any(|glob| glob.matches(namespace)) { Ok(()) } else { self.everywhere() }
     }
@@ -400,6 +410,10 @@ fn owned(target: &ActionTarget<'_>, object: &ObjectRef, primary: &ObjectRef) -> 
 /// comes back from a finalizer's write is kept from the plugin, and an Event shows nothing of what it is about.
 fn shows_secret(verb: Verb, gvk: &Gvk) -> bool {
     is_secret(gvk) && !matches!(verb, Verb::Publish | Verb::Finalize)
+}
+
+fn is_namespace(gvk: &Gvk) -> bool {
+    gvk.group.is_empty() && &*gvk.kind == "Namespace"
 }
 
 fn is_secret(gvk: &Gvk) -> bool {

@@ -15,6 +15,9 @@ pub const LOG_LINES_MAX: usize = 256;
 /// Bytes of one log line; the rest is cut off.
 pub const LOG_LINE_BYTES_MAX: usize = 4096;
 
+/// Bytes of the message of a failure; the rest is cut off. It is kept with the object, and told to its plugin again.
+pub const FAILURE_MESSAGE_BYTES_MAX: usize = 8192;
+
 /// Bytes of one object in an action: etcd takes no more than 1.5 MiB.
 pub const OBJECT_BYTES_MAX: usize = 1_572_864;
 /// Bytes of an object's name; the API server's own limit.

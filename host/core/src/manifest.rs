@@ -158,7 +158,7 @@ fn secrets(at: &str, permission: &Permission, faults: &mut Faults) {
     if permission.verbs.contains(&Verb::List) {
         faults.add(at, "lists Secrets: only single ones may be asked for, by name");
     }
-    let all = permission.names.iter().any(|name| name.trim_matches('*').is_empty());
+    let all = permission.names.iter().any(|name| name.trim_matches(['*', '?']).is_empty());
     if all && permission.verbs.contains(&Verb::Get) {
         faults.add(
             at,

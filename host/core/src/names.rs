@@ -206,6 +206,11 @@ impl Glob {
         !self.0.is_empty() && self.0.bytes().all(|byte| byte == b'*')
     }
 
+    /// Whether it says something about a name: it holds more than places for any letters.
+    pub fn says_something(&self) -> bool {
+        self.0.bytes().any(|byte| !matches!(byte, b'*' | b'?'))
+    }
+
     /// Whether it stands for one name only: its own text.
     pub fn is_literal(&self) -> bool {
         !self.0.contains(['*', '?'])
@@ -305,6 +310,11 @@ mod tests {
         assert!(
             Glob::new("*").is_anything() && !Glob::new("a*").is_anything() && !Glob::new("").is_anything()
         );
+        for (pattern, says) in
+            [("a", true), ("a*", true), ("?-x", true), ("*", false), ("?*", false), ("", false)]
+        {
+            assert_eq!(Glob::new(pattern).says_something(), says, "{pattern:?}");
+        }
         assert!(
             Glob::new("a").is_literal() && !Glob::new("a*").is_literal() && !Glob::new("a?").is_literal()
         );

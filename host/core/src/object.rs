@@ -5,6 +5,9 @@ mod parse;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use crate::canonical::canonical_text;
 use crate::contract::{Gvk, Json, ObjectRef};
 use crate::fingerprint::{Fingerprint, Hasher};
@@ -87,6 +90,19 @@ impl CachedObject {
     /// Its text, as a plugin gets it: without managed fields, resourceVersion and kubectl's copy of it.
     pub fn json(&self) -> &Json {
         &self.json
+    }
+
+    /// As [`CachedObject::json`], of its metadata alone: for whoever may know no more of it.
+    pub fn metadata_json(&self) -> Json {
+        #[derive(Deserialize)]
+        struct MetadataOnly<'j> {
+            #[serde(borrow)]
+            metadata: &'j RawValue,
+        }
+        let metadata = serde_json::from_str(&self.json);
+        let metadata = metadata.map_or("{}", |only: MetadataOnly<'_>| only.metadata.get());
+        let (version, kind) = (self.gvk.api_version(), &self.gvk.kind);
+        format!(r#"{{"apiVersion":"{version}","kind":"{kind}","metadata":{metadata}}}"#).into()
     }
 
     /// What the host needs of it.
@@ -186,6 +202,19 @@ mod tests {
         assert_eq!(field("/spec/text").as_deref(), Some("\"2\""));
         assert_eq!(field("/spec/list").as_deref(), Some(r#"["b","a"]"#));
         assert_eq!(field("/spec/none"), None);
+    }
+
+    #[test]
+    fn its_metadata_alone_is_an_object_of_its_kind() {
+        let object = object("name: x, labels: {a: b}, data: {key: hidden}");
+        assert!(object.json().contains("hidden"));
+        let text = object.metadata_json();
+        assert!(!text.contains("hidden"), "{text}");
+        let cut = CachedObject::parse(object.gvk(), &text).expect("an object");
+        assert_eq!(
+            (cut.head().name.clone(), cut.head().labels.clone()),
+            (object.head().name.clone(), object.head().labels.clone())
+        );
     }
 
     #[test]

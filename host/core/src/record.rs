@@ -3,6 +3,8 @@
 mod redact;
 mod subject;
 
+pub use self::redact::STRUCK;
+
 use serde::{Deserialize, Serialize};
 
 pub use self::subject::Subject;
@@ -236,20 +238,29 @@ impl PassRecord {
         let request = self.request.as_ref().map_or(0, |request| {
             let text = |json: &Option<crate::contract::Json>| json.as_ref().map_or(0, |text| text.len());
             let answers: usize = request.observations.iter().map(answer_bytes).sum();
-            text(&request.primary) + text(&request.last_seen) + answers + 256
+            let failed = request.last_failure.as_ref();
+            let failed = failed
+                .map_or(0, |pass| pass.failure.message.len() + pass.action.as_ref().map_or(0, action_bytes));
+            let performed =
+                request.performed.iter().map(|done| 64 + action_bytes(&done.action)).sum::<usize>();
+            text(&request.primary)
+                + text(&request.last_seen)
+                + answers
+                + failed
+                + performed
+                + request.config.len()
+                + 256
         });
         let calls: usize = self
             .calls
             .iter()
-            .map(|call| match &call.reply {
-                CallReply::Asked { queries, answers } => {
-                    queries.len() * 128 + answers.iter().map(answer_bytes).sum::<usize>()
-                }
-                _ => 64,
+            .map(|call| {
+                reply_bytes(&call.reply) + call.log.iter().map(|line| 32 + line.message.len()).sum::<usize>()
             })
             .sum();
         let deeds: usize = self.deeds.iter().map(deed_bytes).sum();
-        512 + request + calls + deeds
+        let end = if let End::Failed { failure, .. } = &self.end { failure.message.len() } else { 0 };
+        512 + request + calls + deeds + end
     }
 
     /// Strikes the data of Secrets out of everything in it. A record goes nowhere before this.
@@ -258,19 +269,39 @@ impl PassRecord {
     }
 }
 
+fn reply_bytes(reply: &CallReply) -> usize {
+    match reply {
+        CallReply::Asked { queries, answers } => {
+            queries.iter().map(query_bytes).sum::<usize>() + answers.iter().map(answer_bytes).sum::<usize>()
+        }
+        CallReply::Failed { failure } => 64 + failure.message.len(),
+        CallReply::Died { error } => 64 + error.len(),
+        CallReply::Performed { .. } | CallReply::Concluded { .. } => 64,
+    }
+}
+
+fn query_bytes(query: &Query) -> usize {
+    128 + match query {
+        Query::External(external) => external.arguments.len(),
+        Query::Get(_) | Query::List(_) | Query::Clock => 0,
+    }
+}
+
 fn deed_bytes(deed: &DeedRecord) -> usize {
-    160 + action_bytes(&deed.action) + deed.said.as_ref().map_or(0, |text| text.len())
+    let failed = if let DeedOutcome::Failed { failure } = &deed.outcome { failure.message.len() } else { 0 };
+    160 + action_bytes(&deed.action) + deed.said.as_ref().map_or(0, |text| text.len()) + failed
 }
 
 fn answer_bytes(observation: &Observation) -> usize {
     use crate::contract::Answer;
-    128 + match &observation.answer {
-        Answer::Object(object) => object.as_ref().map_or(0, |text| text.len()),
-        // The texts are shared with the cache; the list of them is not.
-        Answer::Objects(objects) => objects.len() * 16,
-        Answer::Unserved | Answer::Time(_) => 32,
-        Answer::External(answer) => answer.as_ref().map_or(64, |text| text.len()),
-    }
+    query_bytes(&observation.query)
+        + match &observation.answer {
+            Answer::Object(object) => object.as_ref().map_or(0, |text| text.len()),
+            // The texts are shared with the cache; the list of them is not.
+            Answer::Objects(objects) => objects.len() * 16,
+            Answer::Unserved | Answer::Time(_) => 32,
+            Answer::External(answer) => answer.as_ref().map_or(64, |text| text.len()),
+        }
 }
 
 fn action_bytes(action: &Action) -> usize {
@@ -280,5 +311,52 @@ fn action_bytes(action: &Action) -> usize {
         Action::Publish(event) => event.message.len(),
         Action::External(operation) => operation.arguments.len(),
         Action::Delete(_) | Action::AddFinalizer(_) | Action::RemoveFinalizer(_) | Action::Enqueue(_) => 64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::{ExternalQuery, FailureKind, LogLevel};
+    use crate::testing::reference;
+
+    fn record(calls: Vec<CallRecord>, end: End) -> PassRecord {
+        PassRecord {
+            time: String::new(),
+            plugin: String::new(),
+            version: String::new(),
+            digest: String::new(),
+            controller: String::new(),
+            key: reference("ConfigMap a/x"),
+            trigger: Trigger::Loaded,
+            request: None,
+            calls,
+            deeds: vec![],
+            end,
+            micros: 0,
+        }
+    }
+
+    /// The journal is bounded by what its records say of themselves.
+    #[test]
+    fn whatever_a_plugin_may_make_long_is_counted() {
+        let long = "x".repeat(100_000);
+        let failure = || Failure::new(FailureKind::Transient, long.clone());
+        let call = |reply, log| record(vec![CallRecord { reply, log, micros: 0, memory: 0 }], End::Stands);
+        let external = Query::External(ExternalQuery {
+            provider: String::new(),
+            question: String::new(),
+            arguments: long.as_str().into(),
+        });
+        let line = LogLine { level: LogLevel::Info, message: long.clone() };
+        for (what, record) in [
+            ("a log line", call(CallReply::Performed { actions: 0 }, vec![line])),
+            ("a failure", call(CallReply::Failed { failure: failure() }, vec![])),
+            ("an end", record(vec![], End::Failed { failure: failure(), count: 1, retry: String::new() })),
+            ("a crash", call(CallReply::Died { error: long.clone() }, vec![])),
+            ("a question", call(CallReply::Asked { queries: vec![external], answers: vec![] }, vec![])),
+        ] {
+            assert!(record.bytes() >= long.len(), "{what}: {} bytes", record.bytes());
+        }
     }
 }

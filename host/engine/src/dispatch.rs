@@ -25,6 +25,7 @@ pub(crate) fn dispatch(shared: &Shared, event: &CacheEvent) {
     match event {
         CacheEvent::Changed(change) => changed(&mut state, change),
         CacheEvent::Serving { gvk, served } => serving(&mut state, gvk, *served),
+        CacheEvent::Forbidden { gvk } => forbidden(&mut state, gvk),
         CacheEvent::Synced { .. } => {}
     }
     shared.release(state);
@@ -53,13 +54,19 @@ fn primary_changed(state: &mut State, change: &Change) {
 fn primary_is(state: &mut State, controller: ControllerId, change: &Change, new: &CachedObject) {
     let Some((loaded, plan)) = state.plan(controller) else { return };
     if !loaded.looks_after(plan, new) {
-        // It may have matched before: then it is somebody else's now.
-        if let Some(key) = state.keys.find(controller, &change.object) {
-            state.forget(key);
+        // It may have matched before: then it is somebody else's now. While a pass of it is under way the key stays, lest a
+        // second one begins beside it should the object match again; its next look lets go of it.
+        match state.keys.find(controller, &change.object) {
+            Some(key) if state.at_work.contains_key(&key) => {
+                state.enqueue(key, Trigger::Changed { object: change.object.clone() }, Priority::Change);
+            }
+            Some(key) => state.forget(key),
+            None => {}
         }
         return;
     }
     let (key, is_new) = state.keys.intern(controller, &change.object);
+    state.keys.note_seen(key);
     let Some(entry) = state.keys.get_mut(key) else { return };
     let came_back = std::mem::take(&mut entry.gone);
     let replaced = change.old.as_ref().is_none_or(|old| old.head().uid != new.head().uid);
@@ -97,6 +104,14 @@ fn in_scope(scope: &Scope, object: &ObjectRef) -> bool {
         Scope::Namespace(namespace) => object.namespace.as_ref() == Some(namespace),
         Scope::Named(names) => names.contains(object.namespace.as_deref(), &object.name),
         Scope::Object(one) => one == object,
+    }
+}
+
+/// Who waits for a watch of more than it needs asks for less now.
+fn forbidden(state: &mut State, gvk: &Gvk) {
+    for key in state.waiting_for(gvk) {
+        state.unpark(key);
+        state.enqueue(key, Trigger::Synced { gvk: gvk.clone() }, Priority::Change);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::journal::{Journal, JournalError, JournalOptions};
 use crate::observe::Observer;
 use crate::plugin::{Held, LoadOutcome, Loaded, PluginSettings};
 use crate::provider::Providers;
-use crate::shared::{Attached, Shared};
+use crate::shared::{Attached, Enqueued, Shared};
 use crate::status::{HostStatus, Refusal};
 
 /// What a host is made of.
@@ -280,10 +280,11 @@ impl Host {
         self.shared.wake();
     }
 
-    /// Has one object considered. Tells whether there is such a plugin with such a controller.
+    /// Has one object considered. Tells whether it is in line: there is such a plugin with such a controller, and not too many
+    /// names wait of which nobody has seen an object.
     pub fn enqueue(&self, plugin: &str, controller: &str, object: &ObjectRef) -> bool {
         let trigger = Trigger::Enqueued { by: object.clone() };
-        self.shared.enqueue(plugin, controller, object, trigger)
+        self.shared.enqueue(plugin, controller, object, trigger) == Enqueued::InLine
     }
 
     /// The ways to systems outside Kubernetes that it was started with.
@@ -319,8 +320,13 @@ impl Host {
         self.shared.journal.subscribe()
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// Runs a task for no longer than the host.
+    pub(crate) async fn see_to(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.lock().await.spawn(task);
     }
 
     /// The caches and the way to the API server.

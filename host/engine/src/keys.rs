@@ -1,6 +1,6 @@
 //! What the host remembers of each object that a controller looks after.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -171,6 +171,8 @@ pub(crate) struct Keys {
     by_object: HashMap<ControllerId, HashMap<ObjectRef, Key>>,
     entries: HashMap<Key, Entry>,
     given: u64,
+    /// Keys that were asked for by name, of which no object was seen and that no pass has looked at yet.
+    unseen: HashMap<ControllerId, HashSet<Key>>,
     /// Keys whose primary is gone, oldest first; some may have come back since.
     gone: VecDeque<Key>,
 }
@@ -200,8 +202,29 @@ impl Keys {
         self.entries.get_mut(&key)
     }
 
+    /// How many keys of a controller were asked for by name and not looked at since, though nobody has seen their objects.
+    pub(crate) fn unseen(&self, controller: ControllerId) -> usize {
+        self.unseen.get(&controller).map_or(0, HashSet::len)
+    }
+
+    /// Notes that nobody has seen the object of this key, which was asked for by name.
+    pub(crate) fn note_unseen(&mut self, key: Key) {
+        self.unseen.entry(key.controller).or_default().insert(key);
+    }
+
+    /// Its object was seen, or a pass found that there is none.
+    pub(crate) fn note_seen(&mut self, key: Key) {
+        if let Some(unseen) = self.unseen.get_mut(&key.controller) {
+            unseen.remove(&key);
+            if unseen.is_empty() {
+                self.unseen.remove(&key.controller);
+            }
+        }
+    }
+
     /// Lets go of a key.
     pub(crate) fn remove(&mut self, key: Key) -> Option<Entry> {
+        self.note_seen(key);
         let entry = self.entries.remove(&key)?;
         if let Some(of_controller) = self.by_object.get_mut(&key.controller) {
             of_controller.remove(&entry.object);

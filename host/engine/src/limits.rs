@@ -18,6 +18,14 @@ pub const JOURNAL_SUBSCRIBERS_LAG_MAX: usize = 4096;
 /// The part of all workers that the passes of one plugin may take, where there is another plugin: three quarters leave
 /// two of the usual eight free, and cost a busy plugin little.
 pub const WORKERS_SHARE: (usize, usize) = (3, 4);
+/// Objects of whose last applier is kept note before it is looked which of these notes are of use.
+pub const APPLIERS_KEPT: usize = 1024;
+/// Keys that were asked for by name though nobody has shown their object yet, a controller: a plugin that enqueues names of its
+/// own making is stopped here.
+pub const UNSEEN_KEYS_MAX: usize = 1024;
+/// Watches of single objects that may have been opened since it was looked which of them are needed, besides as many as were
+/// needed then.
+pub const SINGLE_WATCHES_OPENED_MAX: u64 = 64;
 /// Keys whose primary is gone that are still remembered, a host: enough to see a deletion's aftermath.
 pub const GONE_KEYS_MAX: usize = 1024;
 /// Passes after which the learned queries are learned anew, where they may hold ones no longer asked.
@@ -49,5 +57,9 @@ pub const COMPONENT_BYTES_MAX: u64 = 128 << 20;
 pub const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 /// How long a folder must be still before its changes are taken: a copy is many events.
 pub const DIRECTORY_DEBOUNCE: Duration = Duration::from_millis(50);
+/// How soon what is held for a reason that may pass is tried once more, at first.
+pub const REFUSED_RETRY_MIN: Duration = Duration::from_secs(1);
+/// How often, at least, what was refused for a reason that may pass is tried once more.
+pub const REFUSED_RETRY_MAX: Duration = Duration::from_secs(60);
 /// How often a folder is looked through where its file system reports nothing.
 pub const DIRECTORY_POLL: Duration = Duration::from_secs(5);

@@ -135,10 +135,7 @@ impl Notes {
 
 /// A plugin's line, no longer than the host takes.
 fn cut(line: &LogLine) -> LogLine {
-    let mut end = line.message.len().min(LOG_LINE_BYTES_MAX);
-    while !line.message.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = line.message.floor_char_boundary(LOG_LINE_BYTES_MAX);
     LogLine { level: line.level, message: line.message.get(..end).unwrap_or_default().to_owned() }
 }
 

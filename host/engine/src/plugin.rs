@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_core::contract::{Controller, Json, Manifest, Permission, ProviderUse, Verb};
+use evenkeel_core::contract::{Controller, Gvk, Json, Manifest, Permission, ProviderUse, Verb};
 use evenkeel_core::grant::Grant;
 use evenkeel_core::guest::Guest;
 use evenkeel_core::manifest::{self, ManifestFault};
@@ -13,6 +13,8 @@ use evenkeel_core::object::CachedObject;
 use evenkeel_core::selector::Selector;
 use evenkeel_core::view::View;
 use serde_json::Value;
+
+use crate::answers::primary_depth;
 
 /// What the operator says about a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +117,21 @@ pub enum Held {
     ShuttingDown,
 }
 
+impl Held {
+    /// Whether the same version may be accepted later though nobody touches it: roles are given, an API server comes back.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Rights { .. } | Self::Crd { .. } => true,
+            Self::Manifest { .. }
+            | Self::Schema { .. }
+            | Self::Config { .. }
+            | Self::Controllers { .. }
+            | Self::Permissions { .. }
+            | Self::ShuttingDown => false,
+        }
+    }
+}
+
 /// A plugin with all that was decided about it when it was loaded.
 pub(crate) struct Loaded {
     pub(crate) guest: Arc<dyn Guest>,
@@ -194,6 +211,7 @@ impl Loaded {
             }
         }
         missing.extend(newly_used(&asks.providers, &had.providers));
+        missing.extend(newly_looked_after(self, before, said));
         missing
     }
 }
@@ -209,6 +227,26 @@ fn chosen<'a>(manifest: &'a Manifest, names: Option<&[String]>) -> Result<Vec<&'
         return Err(Held::Controllers { unknown, known });
     }
     Ok(all.iter().filter(|one| names.contains(&one.name)).collect())
+}
+
+/// Kinds that it looks after, all of whose objects it is shown, and that the version before it was not shown.
+fn newly_looked_after(new: &Loaded, before: &Loaded, said: Option<&[Permission]>) -> Vec<String> {
+    let listed = |list: &[Permission], gvk: &Gvk| {
+        let all = |have: &Permission| have.names.is_empty() && have.verbs.contains(&Verb::List);
+        list.iter().any(|have| have.gvk == *gvk && all(have))
+    };
+    // What the operator chose to run of it is the operator's affair.
+    let had = before.guest.manifest();
+    let knew = |spec: &Controller| {
+        // Of a kind of which it saw the metadata it may not come to see the rest.
+        let as_much =
+            |old: &Controller| old.primary == spec.primary && primary_depth(old) >= primary_depth(spec);
+        had.controllers.iter().any(as_much)
+            || listed(&had.permissions, &spec.primary)
+            || said.is_some_and(|said| listed(said, &spec.primary))
+    };
+    let plans = new.controllers.iter().map(|plan| &plan.spec).filter(|spec| !knew(spec));
+    plans.map(|spec| format!("list {}, for its controller {}", spec.primary, spec.name)).collect()
 }
 
 fn permission_in_words(asked: &Permission, verb: Verb) -> String {

@@ -197,7 +197,8 @@ impl Settling<'_> {
 
     fn waiting(&mut self, waiting: Waiting) {
         if let Some(queries) = waiting.queries {
-            self.learn(queries, false, Vec::new());
+            // What was answered in advance is among them, and may be asked no more.
+            self.learn(queries, !self.taken.learned.is_empty(), Vec::new());
             self.entry(|entry| entry.memo = None);
         }
         self.state.park(self.key(), waiting.need);
@@ -363,6 +364,7 @@ impl Settling<'_> {
 
     /// The primary is gone, and a pass has seen so: the key is kept among the last few of those.
     fn gone(&mut self) {
+        self.state.keys.note_seen(self.key());
         let was = self.state.keys.get(self.key()).is_none_or(|entry| entry.gone);
         if was {
             return;

@@ -23,10 +23,12 @@ use crate::dispatch::dispatch;
 use crate::faults::Faults;
 use crate::journal::Journal;
 use crate::keys::Key;
+use crate::limits::UNSEEN_KEYS_MAX;
 use crate::observe::Observer;
 use crate::provider::Providers;
 use crate::state::{Start, State, Taken};
 use crate::turns::Turns;
+use crate::watches::Sweep;
 use crate::worker;
 
 /// What is attached to a host from outside.
@@ -34,6 +36,17 @@ use crate::worker;
 pub(crate) struct Attached {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) fence: Option<Arc<Fence>>,
+}
+
+/// What came of asking for an object by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enqueued {
+    /// It is looked at when its turn comes.
+    InLine,
+    /// The plugin has no such controller.
+    NoController,
+    /// So many names wait of which nobody has seen an object.
+    TooMany,
 }
 
 /// The host without its tasks.
@@ -53,6 +66,7 @@ pub(crate) struct Shared {
     views: Mutex<Views>,
     /// Who writes which object.
     pub(crate) turns: Turns,
+    pub(crate) sweep: Sweep,
     state: Mutex<State>,
     /// A key may be ready.
     ready: Notify,
@@ -94,6 +108,7 @@ impl Shared {
             normalised: RwLock::default(),
             views: Mutex::default(),
             turns: Turns::default(),
+            sweep: Sweep::default(),
             state: Mutex::new(State {
                 queue: Queue::with_lanes(lane),
                 start: Start(start),
@@ -225,20 +240,28 @@ impl Shared {
         }
     }
 
-    /// Has an object of a controller looked at; tells whether there is such a controller.
+    /// Has an object of a controller looked at.
     pub(crate) fn enqueue(
         &self,
         plugin: &str,
         controller: &str,
         object: &ObjectRef,
         trigger: Trigger,
-    ) -> bool {
+    ) -> Enqueued {
+        let seen = self.cluster.peek(object).is_some();
         let mut state = self.state();
-        let Some(id) = state.controller_named(plugin, controller) else { return false };
+        let Some(id) = state.controller_named(plugin, controller) else { return Enqueued::NoController };
+        let known = seen || state.keys.find(id, object).is_some();
+        if !known && state.keys.unseen(id) >= UNSEEN_KEYS_MAX {
+            return Enqueued::TooMany;
+        }
         let (key, _) = state.keys.intern(id, object);
+        if !known {
+            state.keys.note_unseen(key);
+        }
         state.enqueue(key, trigger, Priority::Change);
         self.release(state);
-        true
+        Enqueued::InLine
     }
 
     /// Takes events in, and wakes the workers when a timer is due, for ever.
@@ -297,6 +320,7 @@ impl Shared {
                 rest.is_known();
             }
             drop(rest);
+            self.sweep_single_watches();
             // A look may wait for nothing at all. Many of them in a row would keep this thread from the probes and from
             // whoever wants the host to end.
             tokio::task::consume_budget().await;

@@ -11,6 +11,7 @@ use evenkeel_cluster::{Need, Scope};
 use evenkeel_core::breaker::Breaker;
 use evenkeel_core::contract::{Action, FailedPass, GetQuery, Gvk, ObjectRef, Query};
 use evenkeel_core::deps::DependencyIndex;
+use evenkeel_core::grant::Grant;
 use evenkeel_core::memo::Digest;
 use evenkeel_core::object::CachedObject;
 use evenkeel_core::query::Prepared;
@@ -22,7 +23,7 @@ use crate::doubt::Doubt;
 use crate::external::ExternalIndex;
 use crate::health::Health;
 use crate::keys::{Basis, ControllerId, Entry, Key, Keys, Memo, Wait};
-use crate::limits::{DENIALS_MAX, WORKERS_SHARE};
+use crate::limits::{APPLIERS_KEPT, DENIALS_MAX, WORKERS_SHARE};
 use crate::plugin::{ControllerPlan, Loaded};
 use crate::scouts::Awaited;
 use crate::status::Refusal;
@@ -45,6 +46,8 @@ pub(crate) struct State {
     pub(crate) parked: HashMap<Gvk, BTreeSet<Key>>,
     /// Who applied an object last under a controller's field manager; the flag tells its status apart.
     pub(crate) appliers: HashMap<(ControllerId, ObjectRef, bool), Key>,
+    /// How many of these there were after they were swept.
+    pub(crate) appliers_swept: usize,
     pub(crate) given_ids: u32,
     /// Keys at work.
     pub(crate) running: usize,
@@ -221,6 +224,7 @@ impl State {
                 slot.index = index;
             }
             controllers.push(id);
+            self.forget_refused_queries(id, &loaded.grant);
         }
         left.into_iter().for_each(|id| self.remove_controller(id));
         let before = old.as_ref().map(|slot| Arc::clone(&slot.loaded));
@@ -238,6 +242,17 @@ impl State {
         before
     }
 
+    /// What keys asked under an earlier grant and may ask no more is not answered in advance, nor watched for that.
+    fn forget_refused_queries(&mut self, id: ControllerId, grant: &Grant) {
+        for key in self.keys.of(id) {
+            let Some(entry) = self.keys.get_mut(key) else { continue };
+            let allowed = |query: &&Arc<Prepared>| grant.allows_query(query.query()).is_ok();
+            if !entry.learned.iter().all(|query| allowed(&query)) {
+                entry.learned = entry.learned.iter().filter(allowed).cloned().collect();
+            }
+        }
+    }
+
     /// The versions that are in their places.
     pub(crate) fn loaded(&self) -> Vec<Arc<Loaded>> {
         self.plugins.values().map(|slot| Arc::clone(&slot.loaded)).collect()
@@ -248,6 +263,29 @@ impl State {
         if let Some(slot) = self.plugins.get_mut(plugin) {
             slot.held = Some(reason.to_owned());
         }
+    }
+
+    /// Whether this very version is held, by a host that acts.
+    pub(crate) fn holds_back(&self, loaded: &Arc<Loaded>) -> bool {
+        let slot = self.plugins.get(loaded.name());
+        !self.stopping
+            && !self.standby
+            && slot.is_some_and(|slot| slot.held.is_some() && Arc::ptr_eq(&slot.loaded, loaded))
+    }
+
+    /// This version goes on being held, for this reason.
+    pub(crate) fn hold_on(&mut self, loaded: &Arc<Loaded>, reason: &str) {
+        if self.holds_back(loaded) {
+            self.hold(loaded.name(), reason);
+        }
+    }
+
+    /// What held a plugin has passed: all its keys are looked at.
+    pub(crate) fn release_held(&mut self, plugin: &str) {
+        if let Some(slot) = self.plugins.get_mut(plugin) {
+            slot.held = None;
+        }
+        self.consider_known(plugin);
     }
 
     /// Takes a plugin out with all its keys.
@@ -333,6 +371,12 @@ impl State {
     /// Notes that a pass of this key applied an object.
     pub(crate) fn note_applier(&mut self, key: Key, object: &ObjectRef, action: &Action) {
         self.appliers.insert(applied_place(key, object, action), key);
+        // What forgotten keys applied is told by nobody; it is swept out each time the table has doubled.
+        if self.appliers.len() > self.appliers_swept * 2 + APPLIERS_KEPT {
+            let keys = &self.keys;
+            self.appliers.retain(|_, key| keys.get(*key).is_some());
+            self.appliers_swept = self.appliers.len();
+        }
     }
 
     /// Whether another object of the same controller applied this one since: under one field manager the last one

@@ -1,13 +1,15 @@
 //! Which watches somebody still needs, once a plugin, or a version of one, has gone.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_cluster::Need;
+use evenkeel_cluster::{Need, Scope};
 use evenkeel_core::contract::Query;
 use evenkeel_core::grant::Grant;
 
 use crate::answers::{action_depth, need_of, primary_depth, primary_scopes, widened};
 use crate::keys::{Entry, Wait};
+use crate::limits::SINGLE_WATCHES_OPENED_MAX;
 use crate::shared::Shared;
 use crate::state::State;
 
@@ -23,6 +25,45 @@ impl Shared {
             self.cluster.want(&gvk, scope, depth);
         }
         self.wake();
+    }
+}
+
+/// When it is next looked which watches of single objects are needed.
+#[derive(Debug)]
+pub(crate) struct Sweep(AtomicU64);
+
+impl Default for Sweep {
+    fn default() -> Self {
+        Self(AtomicU64::new(SINGLE_WATCHES_OPENED_MAX))
+    }
+}
+
+impl Shared {
+    /// Ends watches of single objects that no key needs any more: objects come and go, and the last one to ask for one does not
+    /// say so. Looks only each time that as many were opened as there were needed before, so that it costs next to nothing.
+    pub(crate) fn sweep_single_watches(&self) {
+        let opened = self.cluster.singles_opened();
+        if opened < self.sweep.0.load(Ordering::Relaxed) {
+            return;
+        }
+        let needed: BTreeSet<Need> = {
+            let state = self.state();
+            if state.standby {
+                return;
+            }
+            state.needed_watches().into_iter().filter(|need| matches!(need.scope, Scope::Object(_))).collect()
+        };
+        let kept = u64::try_from(needed.len()).unwrap_or(u64::MAX);
+        self.cluster.retain(|gvk, scope, depth| {
+            !matches!(scope, Scope::Object(_))
+                || needed.contains(&Need { gvk: gvk.clone(), scope: scope.clone(), depth })
+        });
+        for Need { gvk, scope, depth } in needed {
+            self.cluster.want(&gvk, scope, depth);
+        }
+        let next =
+            self.cluster.singles_opened().saturating_add(kept).saturating_add(SINGLE_WATCHES_OPENED_MAX);
+        self.sweep.0.store(next, Ordering::Relaxed);
     }
 }
 

@@ -337,6 +337,20 @@ fn what_no_watch_covers_any_more_is_dropped() {
 }
 
 #[test]
+fn a_kind_that_is_served_again_brings_the_same_objects_back() {
+    let mut kind = KindCache::new(gvk());
+    kind.cover(&Scope::All, Depth::Whole);
+    kind.put(object("a/x u1 @1"), Depth::Whole);
+    kind.cease().expect("it was served");
+    assert!(kind.serve());
+    let mut relist = kind.relist(&Scope::All, Depth::Whole);
+    let changes = kind.page(&mut relist, Some(5), vec![object("a/x u1 @1")]);
+    assert_eq!(changes.len(), 1);
+    kind.listed(relist, Some(5));
+    assert_eq!(kind.stats().objects, 1);
+}
+
+#[test]
 fn a_kind_that_is_served_no_longer_takes_its_objects_along() {
     let mut kind = KindCache::new(gvk());
     kind.cover(&Scope::All, Depth::Whole);

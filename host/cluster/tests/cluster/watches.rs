@@ -174,7 +174,7 @@ async fn a_refused_list_says_why_and_is_tried_again() {
     let mut world = World::new();
     world.config_map("default/x v=1").await;
     world.fail("list", "ConfigMap", 403, "Forbidden", 3);
-    assert_eq!(world.watch("ConfigMap").await, "");
+    assert_eq!(world.watch("ConfigMap").await, "forbidden ConfigMap\n");
     assert_eq!(world.get("default/x"), "not synced");
     let trouble = world.cluster.trouble(&gvk("ConfigMap"), &Scope::All, Depth::Whole).expect("it says why");
     expect!["cannot list ConfigMap in all namespaces: Forbidden on demand (403)"].assert_eq(&trouble.message);
@@ -189,6 +189,25 @@ async fn a_refused_list_says_why_and_is_tried_again() {
     world.pass(Duration::from_secs(2)).await;
     assert_eq!(world.get("default/x"), "default/x v=1");
     assert!(world.cluster.health().complaints().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_needs_less_does_not_wait_for_a_watch_of_more_that_is_forbidden() {
+    let mut world = World::new();
+    world.config_map("default/x v=1").await;
+    world.fail("list", "ConfigMap", 403, "Forbidden", 1);
+    assert_eq!(world.watch("ConfigMap").await, "forbidden ConfigMap\n");
+    let part = Scope::Namespace("default".into());
+    let want = |world: &World| world.cluster.want(&gvk("ConfigMap"), part.clone(), Depth::Whole);
+    assert!(want(&world));
+    assert!(!want(&world), "it is begun once");
+    world.settle().await;
+    assert_eq!(world.get("default/x"), "default/x v=1");
+    // Once the wider one is allowed it takes over.
+    world.pass(Duration::from_secs(10)).await;
+    let scopes: Vec<_> = world.cluster.health().watches.iter().map(|watch| watch.scope.clone()).collect();
+    assert_eq!(scopes, [Scope::All]);
+    assert_eq!(world.get("default/x"), "default/x v=1");
 }
 
 #[tokio::test(start_paused = true)]

@@ -283,6 +283,7 @@ fn show_event(event: &CacheEvent) -> String {
             (None, None) => "nothing".into(),
         },
         CacheEvent::Synced { gvk, scope } => format!("synced {gvk} in {scope}"),
+        CacheEvent::Forbidden { gvk } => format!("forbidden {gvk}"),
         CacheEvent::Serving { gvk, served } => format!("serving {gvk}: {served}"),
     }
 }

@@ -174,6 +174,62 @@ fn namespaces_are_those_of_the_operator() {
 }
 
 #[test]
+fn a_grant_of_some_namespaces_allows_no_change_of_what_lies_in_none() {
+    let every = "get,list,create,apply,apply-status,patch,delete,finalize,publish";
+    let asked = manifest(&[&format!("Node {every}"), &format!("Namespace {every}")]);
+    let grant = Grant::new(&asked, None, Some(&["a".to_owned()]));
+    let changes = |object: ObjectRef| {
+        let finalizer = || Finalizer { object: object.clone(), name: "demo.dev/x".into() };
+        let text = format!(
+            r#"{{"apiVersion":"v1","kind":"{}","metadata":{{"name":"{}"}}}}"#,
+            object.gvk.kind, object.name
+        );
+        let apply = || Apply { object: text.as_str().into(), force: false, controlled: false };
+        vec![
+            Action::Create(apply()),
+            Action::Apply(apply()),
+            Action::ApplyStatus(apply()),
+            Action::Delete(Deletion {
+                object: object.clone(),
+                uid: None,
+                propagation: Propagation::Background,
+            }),
+            Action::AddFinalizer(finalizer()),
+            Action::RemoveFinalizer(finalizer()),
+            Action::Patch(Patch { object: object.clone(), merge: r#"{"spec":{}}"#.into() }),
+            Action::Publish(Event {
+                about: object.clone(),
+                severity: EventType::Normal,
+                reason: "Seen".into(),
+                message: String::new(),
+            }),
+        ]
+    };
+    let is_allowed = |action: &Action| {
+        let target = ActionTarget::of(action).expect("a sound action");
+        grant.allows_action(&target, &reference("ConfigMap a/primary")).is_ok()
+    };
+    for action in changes(reference("Node n")).iter().chain(&changes(reference("Namespace b"))) {
+        assert!(!is_allowed(action), "{action:?}");
+    }
+    for action in &changes(reference("Namespace a")) {
+        assert!(is_allowed(action), "{action:?}");
+    }
+}
+
+#[test]
+fn a_key_is_enqueued_only_where_the_plugin_may_look_after_it() {
+    let grant = Grant::new(&manifest(&[]), None, Some(&["a".to_owned()]));
+    let enqueue = |object: &str| {
+        let controller = manifest(&[]).controllers.first().expect("one").name.clone();
+        Action::Enqueue(Enqueue { controller, object: reference(object) })
+    };
+    let only = "may not enqueue ConfigMap b/x: the operator's grant is for the namespaces a only";
+    acts(&grant, &enqueue("ConfigMap a/x"), "yes");
+    acts(&grant, &enqueue("ConfigMap b/x"), only);
+}
+
+#[test]
 fn a_secret_is_seen_and_written_only_where_it_is_named() {
     let grant = Grant::new(&manifest(&["Secret get,list,apply,publish"]), None, None);
     let unnamed =

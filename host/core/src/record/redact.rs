@@ -10,7 +10,7 @@ use super::{CallReply, PassRecord};
 use crate::contract::{Action, Answer, FailedPass, Gvk, Json, Observation, Query, Request};
 
 /// What stands in the place of a value.
-const STRUCK: &str = "(struck out)";
+pub const STRUCK: &str = "(struck out)";
 
 /// The member of a question's or an operation's arguments that nobody but its provider may see.
 const SENSITIVE: &str = "sensitive";
@@ -119,7 +119,11 @@ fn object_text(text: &mut Json) {
     if !may_hold_secrets(text) {
         return;
     }
-    let Ok(mut object) = serde_json::from_str::<Value>(text) else { return };
+    let Ok(mut object) = serde_json::from_str::<Value>(text) else {
+        // What cannot be read cannot be told apart either.
+        *text = STRUCK.into();
+        return;
+    };
     let named = |key: &str, name: &str| object.get(key).and_then(Value::as_str) == Some(name);
     if named("kind", "Secret") && named("apiVersion", "v1") {
         return strike(text);
@@ -311,6 +315,19 @@ mod tests {
             let mut text: Json = given.into();
             object_text(&mut text);
             assert_eq!(&*text, left);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_and_may_hold_a_secret_goes_whole() {
+        for broken in [
+            format!(r#"{{"apiVersion":"v1","kind":"Secret","data":{{"key":"{MARKER}"}}"#),
+            format!(r#"{{"apiVersion":"v1","kind":"Secret","data":{{"key":"{MARKER}"}}}} and more"#),
+            format!(r#"{{"spec":{{"password":{MARKER}}}}}"#),
+        ] {
+            let mut text: Json = broken.into();
+            object_text(&mut text);
+            assert_eq!(&*text, STRUCK);
         }
     }
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evenkeel_core::guest::Guest;
+use tokio::time::Instant;
 
 use super::scan::{Found, scan};
 use super::settings::parse_settings;
 use super::{FileStatus, Loader};
 use crate::host::Host;
-use crate::limits::{COMPONENT_BYTES_MAX, SETTINGS_BYTES_MAX};
+use crate::limits::{COMPONENT_BYTES_MAX, DIRECTORY_POLL, REFUSED_RETRY_MAX, SETTINGS_BYTES_MAX};
 use crate::plugin::{LoadOutcome, PluginSettings};
 use crate::status::Refusal;
 
@@ -26,6 +27,42 @@ pub(super) struct Content {
 pub(super) struct Known {
     found: Found,
     pub(super) status: FileStatus,
+    /// When it is tried once more though its file is the same; none where that would be of no use.
+    again: Option<Again>,
+}
+
+/// Another try of what was refused for a reason that may pass.
+#[derive(Clone, Copy)]
+struct Again {
+    at: Instant,
+    /// How often it was tried.
+    tries: u32,
+}
+
+impl Again {
+    fn after(before: Option<Self>) -> Self {
+        let tries = before.map_or(0, |again| again.tries).saturating_add(1);
+        let wait = DIRECTORY_POLL.saturating_mul(1 << tries.min(6)).min(REFUSED_RETRY_MAX);
+        Self { at: Instant::now() + wait, tries }
+    }
+}
+
+/// Why a file is not taken.
+struct Refused {
+    reason: String,
+    may_pass: bool,
+}
+
+impl Refused {
+    /// For a reason that lies in the file.
+    fn for_good(reason: String) -> Self {
+        Self { reason, may_pass: false }
+    }
+
+    /// For one that lies elsewhere.
+    fn for_now(reason: String) -> Self {
+        Self { reason, may_pass: true }
+    }
 }
 
 impl Content {
@@ -40,16 +77,20 @@ impl Content {
             }
         }
         for (name, found) in found {
-            if self.known.get(&name).is_some_and(|known| known.found == found) {
+            let same = self.known.get(&name).filter(|known| known.found == found);
+            let again = same.and_then(|known| known.again);
+            if same.is_some() && again.is_none_or(|again| Instant::now() < again.at) {
                 continue;
             }
-            let status = self.take(&name).await;
-            self.known.insert(name, Known { found, status });
+            let (status, may_pass) = self.take(&name).await;
+            let again = may_pass.then(|| Again::after(again));
+            self.known.insert(name, Known { found, status, again });
         }
         Ok(())
     }
 
-    async fn take(&mut self, name: &str) -> FileStatus {
+    /// Loads a file, and tells whether it may be taken later where it was not.
+    async fn take(&mut self, name: &str) -> (FileStatus, bool) {
         let before = self.known.get(name).map(|known| known.status.clone());
         let mut status = before.unwrap_or_else(|| FileStatus {
             file: file_name(name),
@@ -57,25 +98,30 @@ impl Content {
             digest: None,
             refused: None,
         });
-        status.refused = self.load(name, &mut status).await.err();
-        if let Some(reason) = &status.refused {
+        let refused = self.load(name, &mut status).await.err();
+        let may_pass = refused.as_ref().is_some_and(|refused| refused.may_pass);
+        let told = std::mem::replace(&mut status.refused, refused.map(|refused| refused.reason));
+        if let Some(reason) = status.refused.as_ref().filter(|reason| told.as_ref() != Some(*reason)) {
             let going_on = status.digest.as_deref().unwrap_or("nothing");
-            tracing::error!(file = status.file, reason, going_on, "plugin refused");
+            tracing::error!(file = status.file, reason, going_on, tried_again = may_pass, "plugin refused");
         }
-        status
+        (status, may_pass)
     }
 
-    async fn load(&self, name: &str, status: &mut FileStatus) -> Result<(), String> {
-        let guest = self.component(name).await.map_err(|reason| self.refused(status, "", "", reason))?;
+    async fn load(&self, name: &str, status: &mut FileStatus) -> Result<(), Refused> {
+        let guest = self.component(name).await.map_err(|why| self.refused(status, "", "", why))?;
         let (plugin, version) = (guest.manifest().name.clone(), guest.manifest().version.clone());
         let settings =
-            self.settings(name).map_err(|reason| self.refused(status, guest.digest(), &version, reason))?;
+            self.settings(name).map_err(|why| self.refused(status, guest.digest(), &version, why))?;
         if let Some(other) = self.known.iter().find(|(other, known)| *other != name && known.holds(&plugin)) {
-            let reason = format!("{} holds the plugin {plugin} already", file_name(other.0));
-            return Err(self.refused(status, guest.digest(), &version, reason));
+            let why = Refused::for_now(format!("{} holds the plugin {plugin} already", file_name(other.0)));
+            return Err(self.refused(status, guest.digest(), &version, why));
         }
         let loaded = self.host.load(Arc::clone(&guest), settings).await;
-        let outcome = loaded.map_err(|held| self.refused(status, guest.digest(), &version, chain(&held)))?;
+        let outcome = loaded.map_err(|held| {
+            let why = Refused { reason: chain(&held), may_pass: held.may_pass() };
+            self.refused(status, guest.digest(), &version, why)
+        })?;
         match outcome {
             LoadOutcome::Loaded => tracing::info!(plugin, version, digest = guest.digest(), "plugin loaded"),
             LoadOutcome::Swapped { from } => {
@@ -92,28 +138,30 @@ impl Content {
     }
 
     /// Shows the reason on the plugin's status too, where a version of it runs.
-    fn refused(&self, status: &FileStatus, digest: &str, version: &str, reason: String) -> String {
+    fn refused(&self, status: &FileStatus, digest: &str, version: &str, why: Refused) -> Refused {
         if let Some(plugin) = &status.plugin {
-            let refusal = Refusal { digest: digest.into(), version: version.into(), reason: reason.clone() };
+            let refusal =
+                Refusal { digest: digest.into(), version: version.into(), reason: why.reason.clone() };
             self.host.refuse(plugin, refusal);
         }
-        reason
+        why
     }
 
-    async fn component(&self, name: &str) -> Result<Arc<dyn Guest>, String> {
+    async fn component(&self, name: &str) -> Result<Arc<dyn Guest>, Refused> {
         let path = self.directory.join(file_name(name));
         let wasm = read(&path, COMPONENT_BYTES_MAX)?;
-        self.loader.load(wasm).await.map_err(|error| chain(&*error))
+        self.loader.load(wasm).await.map_err(|error| Refused::for_good(chain(&*error)))
     }
 
-    fn settings(&self, name: &str) -> Result<PluginSettings, String> {
+    fn settings(&self, name: &str) -> Result<PluginSettings, Refused> {
         let path = self.directory.join(format!("{name}.yaml"));
         if !path.exists() {
             return Ok(PluginSettings::default());
         }
         let text = read(&path, SETTINGS_BYTES_MAX)?;
-        let text = String::from_utf8(text).map_err(|_| format!("{name}.yaml is not UTF-8 text"))?;
-        parse_settings(&text).map_err(|error| format!("{name}.yaml: {}", chain(&error)))
+        let text = String::from_utf8(text)
+            .map_err(|_| Refused::for_good(format!("{name}.yaml is not UTF-8 text")))?;
+        parse_settings(&text).map_err(|error| Refused::for_good(format!("{name}.yaml: {}", chain(&error))))
     }
 }
 
@@ -127,14 +175,14 @@ fn file_name(name: &str) -> String {
     format!("{name}.wasm")
 }
 
-fn read(path: &Path, limit: u64) -> Result<Vec<u8>, String> {
-    let cannot = |cause: io::Error| format!("cannot read {}: {cause}", path.display());
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Refused> {
+    let cannot = |cause: io::Error| Refused::for_now(format!("cannot read {}: {cause}", path.display()));
     let file = std::fs::File::open(path).map_err(cannot)?;
     let length = file.metadata().map_err(cannot)?.len().min(limit);
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     let taken = file.take(limit + 1).read_to_end(&mut bytes).map_err(cannot)?;
     if u64::try_from(taken).is_ok_and(|taken| taken > limit) {
-        return Err(format!("{} is larger than {limit} bytes", path.display()));
+        return Err(Refused::for_good(format!("{} is larger than {limit} bytes", path.display())));
     }
     Ok(bytes)
 }

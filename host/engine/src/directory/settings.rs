@@ -46,7 +46,8 @@ pub fn parse_settings(text: &str) -> Result<PluginSettings, SettingsError> {
     let file: SettingsFile = if text.trim().is_empty() {
         SettingsFile::default()
     } else {
-        serde_saphyr::from_str(text).map_err(SettingsError)?
+        let options = serde_saphyr::options! { legacy_octal_numbers: true };
+        serde_saphyr::from_str_with_options(text, options).map_err(SettingsError)?
     };
     let grant = file.grant.map(|grant| OperatorGrant {
         permissions: grant.permissions.map(|list| list.into_iter().map(permission).collect()),

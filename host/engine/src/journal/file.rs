@@ -117,11 +117,17 @@ fn lock(directory: &Path) -> Result<File, JournalError> {
 
 fn write_all(mut out: Files, inbox: &Receiver<Message>, dropped: &AtomicU64) {
     let mut trouble = Trouble::default();
-    while let Ok(message) = inbox.recv() {
+    let mut next = inbox.recv().ok();
+    while let Some(message) = next {
+        let following = inbox.try_recv().ok();
         match message {
             Message::Line(record) => {
-                let written =
-                    serde_json::to_vec(&*record).map_err(io::Error::from).and_then(|line| out.write(line));
+                let line = serde_json::to_vec(&*record).map_err(io::Error::from);
+                let mut written = line.and_then(|line| out.write(line));
+                // Before it waits nothing is kept back: whoever reads finds all, and who kills the host loses none of it.
+                if following.is_none() {
+                    written = written.and_then(|()| out.hand_over());
+                }
                 if written.is_err() {
                     dropped.fetch_add(1, Ordering::Relaxed);
                 }
@@ -135,6 +141,7 @@ fn write_all(mut out: Files, inbox: &Receiver<Message>, dropped: &AtomicU64) {
                 let _ = done.send(());
             }
         }
+        next = following.or_else(|| inbox.recv().ok());
     }
     if let Err(cause) = out.flush() {
         tracing::warn!(%cause, "the journal could not be flushed");
@@ -229,8 +236,13 @@ impl Files {
         Ok(())
     }
 
+    /// To the operating system, not yet to the disk.
+    fn hand_over(&mut self) -> io::Result<()> {
+        self.current.flush()
+    }
+
     fn flush(&mut self) -> io::Result<()> {
-        self.current.flush()?;
+        self.hand_over()?;
         self.current.get_ref().sync_data()
     }
 }

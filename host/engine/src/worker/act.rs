@@ -18,6 +18,8 @@ use super::world::{Sight, Standing};
 use crate::answers::{action_depth, is_secret, need_of, want, want_object};
 use crate::faults::{Deed, Fate};
 use crate::keys::Kept;
+use crate::limits::UNSEEN_KEYS_MAX;
+use crate::shared::Enqueued;
 
 /// What is to become of an action, and the object that this was judged by.
 type Judged = (Option<Verdict>, Option<Arc<CachedObject>>);
@@ -198,11 +200,18 @@ impl Look<'_> {
         match target.action() {
             Action::Enqueue(enqueue) => {
                 let trigger = Trigger::Enqueued { by: self.taken.object.clone() };
-                self.shared.enqueue(self.taken.loaded.name(), &enqueue.controller, &enqueue.object, trigger);
-                Ok((None, Ok(Done::default())))
+                let (plugin, controller) = (self.taken.loaded.name(), &enqueue.controller);
+                let done = match self.shared.enqueue(plugin, controller, &enqueue.object, trigger) {
+                    Enqueued::TooMany => Err(too_many_names(controller)),
+                    // A controller that is gone by now was taken out with its plugin.
+                    Enqueued::InLine | Enqueued::NoController => Ok(Done::default()),
+                };
+                Ok((None, done))
             }
             Action::External(operation) => {
-                let answer = self.shared.providers.perform(&self.caller(), operation).await;
+                let caller = self.caller();
+                let performed = self.shared.escort(self.shared.providers.perform(&caller, operation)).await;
+                let answer = performed.unwrap_or_else(|| Err(given_up())).map_err(Failure::cut);
                 Ok((None, answer.map(|answer| Done { answer, revision: None })))
             }
             Action::Create(_)
@@ -338,6 +347,18 @@ fn shown(action: &Action, object: &CachedObject) -> Option<Json> {
         Action::AddFinalizer(it) | Action::RemoveFinalizer(it) if is_secret(&it.object.gvk) => None,
         _ => Some(Arc::clone(object.json())),
     }
+}
+
+fn too_many_names(controller: &str) -> Failure {
+    let message = format!(
+        "{UNSEEN_KEYS_MAX} objects wait for {controller} that were asked for by name and that nobody has seen yet"
+    );
+    Failure::new(FailureKind::Transient, message)
+}
+
+/// Why an operation outside Kubernetes is not known to have been done.
+fn given_up() -> Failure {
+    Failure::new(FailureKind::Transient, "it was given up on its way, as another host may act by now")
 }
 
 /// The watch that knows of an object.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use evenkeel_cluster::{Lookup, Need};
+use evenkeel_cluster::{Depth, Lookup, Need};
 use evenkeel_core::admit::{Circumstances, Verdict, admit};
 use evenkeel_core::contract::{Action, Conclusion, Failure, ObjectRef, Observation, Query, Reply, Request};
 use evenkeel_core::grant::Denial;
@@ -253,7 +253,8 @@ impl<'a> Look<'a> {
         match query.query() {
             Query::Clock => Ok(Seen::Time(shared.clock.now().to_string())),
             Query::External(query) => {
-                Ok(Seen::External(shared.providers.answer(&self.caller(), query).await))
+                let answer = shared.providers.answer(&self.caller(), query).await;
+                Ok(Seen::External(answer.map_err(Failure::cut)))
             }
             Query::Get(_) | Query::List(_) => match look(&shared.cluster, query.query()) {
                 Some(Ok(seen)) => Ok(seen),
@@ -337,7 +338,11 @@ impl<'a> Look<'a> {
             query: answered.query.query().clone(),
             answer: answered.seen.answer(),
         };
-        let json = |object: &Arc<CachedObject>| Arc::clone(object.json());
+        // Another plugin may have all of it watched; this one is shown no more than it asked for.
+        let whole = primary_depth(&taken.plan().spec) == Depth::Whole;
+        let json = |object: &Arc<CachedObject>| {
+            if whole { Arc::clone(object.json()) } else { object.metadata_json() }
+        };
         Request {
             controller: taken.plan().spec.name.clone(),
             key: taken.object.clone(),
@@ -358,6 +363,7 @@ impl<'a> Look<'a> {
                 Ok(reply)
             }
             Ok(GuestReply { outcome: Err(failure), stats }) => {
+                let failure = failure.cut();
                 self.notes.gave_up(&failure, stats);
                 Err(self.stop(failure))
             }

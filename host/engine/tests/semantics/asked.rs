@@ -75,3 +75,26 @@ async fn a_change_between_the_answer_and_the_conclusion_is_not_missed() {
     world.advance(60).await;
     assert_eq!(world.object(&widget_ref("w")).await.expect("w")["status"], json!({"there": true}));
 }
+
+#[tokio::test(start_paused = true)]
+async fn names_of_a_plugins_own_making_fill_no_queue() {
+    let plugin = Native::new("demo")
+        .controller("ask", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            let name = primary["metadata"]["name"].as_str().expect("a name").to_owned();
+            done((0..1000).map(|number| enqueue("ask", &widget_ref(&format!("{name}-{number}")))).collect())
+        })
+        .may_all(widget_kind())
+        .build();
+    // Nobody comes to look at the names before both have asked.
+    let world = World::with(Arc::new(crate::support::Slow(plugin.clone(), 10))).await;
+    world.apply(widget("v")).await;
+    world.apply(widget("w")).await;
+    world.advance(15).await;
+    let failures = ["v", "w"].map(|name| world.last_failure("ask", name));
+    let [failure] = failures.iter().flatten().collect::<Vec<_>>()[..] else { panic!("{failures:?}") };
+    assert!(failure.message.contains("1024 objects wait for ask"), "{}", failure.message);
+    // Once they were looked at there is room again.
+    world.advance(20_000).await;
+    assert_eq!(["v", "w"].map(|name| world.last_failure("ask", name)), [None, None]);
+}

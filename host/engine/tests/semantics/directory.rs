@@ -159,3 +159,26 @@ async fn a_folder_that_is_not_there_is_an_error_that_names_it() {
     let Err(error) = error else { panic!("there is no such folder") };
     assert!(error.to_string().contains("/nowhere/at/all"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_refused_for_a_reason_that_passes_is_taken_though_nobody_touches_its_file() {
+    let brings_a_kind = |_: Vec<u8>| async {
+        let plugin = Native::new("demo")
+            .controller("look", widget_kind(), |_| done(vec![]))
+            .manifest(|manifest| manifest.crds = vec![crd("Gadget", "gadgets").to_string().into()])
+            .may_all(widget_kind())
+            .build();
+        Ok(plugin as Arc<dyn Guest>)
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    put(folder.path(), "demo.wasm", "anything");
+    let world = World::new().await;
+    world.fail_next("apply", "gadgets.demo.dev", 503, "ServiceUnavailable", 1);
+    let directory = Directory::open(world.host().clone(), Arc::new(brings_a_kind), folder.path())
+        .await
+        .expect("a folder");
+    let reason = directory.files()[0].refused.clone().expect("a reason");
+    assert!(reason.contains("gadgets.demo.dev could not be installed"), "{reason}");
+    world.advance(60).await;
+    assert!(runs(&directory.files(), "sha256:1"), "{:?}", directory.files());
+}

@@ -98,3 +98,29 @@ async fn two_hosts_on_one_data_directory_are_refused() {
     drop(first);
     Journal::open(&options).expect("once the first is gone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_last_pass_of_a_host_that_rests_is_in_its_files_though_nobody_flushed_them() {
+    let world = World::with(plugin().build()).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let record = world.host().journal().records().pop().expect("a record");
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = JournalOptions { bytes_max: 1 << 20, file: Some(FileOptions::new(folder.path())) };
+    let journal = Journal::open(&options).expect("a journal");
+    // Its writer is a thread, and no clock of a test holds it up.
+    tokio::time::resume();
+    for appended in 1..=3 {
+        journal.append((*record).clone());
+        let mut there = 0;
+        for _ in 0..2_000 {
+            there = 0;
+            read(folder.path(), |_| there += 1).expect("readable");
+            if there == appended {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(there, appended);
+    }
+}

@@ -1,6 +1,7 @@
 //! Kinds that are not there, not yet there, or brought along.
 
 use evenkeel_core::contract::{Answer, ExternalQuery, FailureKind, Gvk, ObjectRef, Query};
+use evenkeel_engine::status::PluginState;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -193,4 +194,58 @@ async fn a_provider_that_the_host_lacks_is_answered_and_not_failed() {
         &last.observations.iter().find(|observation| observation.query == query).expect("an answer").answer;
     let Answer::External(Err(failure)) = answer else { panic!("{answer:?}") };
     assert_eq!((failure.kind, failure.message.contains("no such provider")), (FailureKind::Denied, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_objects_of_a_kind_that_is_served_again_are_seen_again_with_the_same_uids() {
+    let plugin = Native::new("demo")
+        .controller("look", gadget_kind(), |_| done(vec![]))
+        .may_all(gadget_kind())
+        .build();
+    let definition = ObjectRef::new(
+        Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition"),
+        None,
+        "gadgets.demo.dev",
+    );
+    let served = |served: bool| {
+        let mut version = crd("Gadget", "gadgets")["spec"]["versions"][0].clone();
+        version["served"] = json!(served);
+        json!({"spec": {"versions": [version]}})
+    };
+    let world = World::new().await;
+    world.install(crd("Gadget", "gadgets")).await;
+    world.load(plugin.clone()).await;
+    world.apply(json!({"apiVersion": "demo.dev/v1", "kind": "Gadget", "metadata": {"namespace": "a", "name": "g"}})).await;
+    world.settle().await;
+    assert_eq!((plugin.calls(), world.cached("Gadget")), (1, 1));
+    world.merge(&definition, served(false)).await;
+    world.advance(120).await;
+    assert_eq!(world.cached("Gadget"), 0, "it is out of sight");
+    world.merge(&definition, served(true)).await;
+    world.advance(120).await;
+    assert_eq!((world.cached("Gadget"), world.controller("look").waiting), (1, 0), "and was never dead");
+    world.merge(&gadget("g"), json!({"spec": {"size": 2}})).await;
+    world.settle().await;
+    let last = plugin.requests().pop().expect("a call");
+    let primary = last.primary.as_ref().map(parse).expect("it is there");
+    assert_eq!(primary["spec"], json!({"size": 2}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plugin_whose_kinds_cannot_be_installed_when_its_host_comes_to_lead_goes_on_once_they_can() {
+    let plugin = Native::new("demo")
+        .controller("look", widget_kind(), |_| done(vec![]))
+        .manifest(|manifest| manifest.crds = vec![crd("Gadget", "gadgets").to_string().into()])
+        .may_all(widget_kind())
+        .build();
+    let world = World::new().await;
+    world.host().stand_by();
+    world.load(plugin.clone()).await;
+    world.apply(widget("w")).await;
+    world.fail_next("apply", "gadgets.demo.dev", 503, "ServiceUnavailable", 2);
+    world.host().lead().await;
+    world.advance_ms(500).await;
+    assert!(matches!(world.plugin("demo").state, PluginState::Held { .. }) && plugin.calls() == 0);
+    world.advance(30).await;
+    assert_eq!((plugin.calls(), world.plugin("demo").state), (1, PluginState::Active));
 }

@@ -1,5 +1,11 @@
 //! Level-triggered, nothing missed.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use evenkeel_core::contract::{Manifest, Request};
+use evenkeel_core::guest::{Guest, GuestFuture};
 use serde_json::json;
 
 use crate::support::*;
@@ -299,4 +305,53 @@ async fn a_watch_that_stands_still_is_made_good_and_shown() {
     world.release_watches();
     world.advance(65).await;
     assert_eq!(world.host().status().complaints, [""; 0]);
+}
+
+/// Takes ten seconds for each call, and counts how many run at once.
+struct Counting {
+    inner: Arc<Native>,
+    running: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Guest for Counting {
+    fn manifest(&self) -> &Manifest {
+        Guest::manifest(&*self.inner)
+    }
+
+    fn digest(&self) -> &str {
+        Guest::digest(&*self.inner)
+    }
+
+    fn reconcile<'a>(&'a self, request: &'a Request) -> GuestFuture<'a> {
+        Box::pin(async move {
+            let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(running, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            self.inner.reconcile(request).await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_left_and_taken_up_again_during_its_pass_has_no_second_pass_beside_it() {
+    let inner = Native::new("demo")
+        .controller("look", widget_kind(), |_| done(vec![]))
+        .manifest(|manifest| manifest.controllers[0].labels = "ours=yes".into())
+        .may_all(widget_kind())
+        .build();
+    let plugin = Arc::new(Counting { inner, running: AtomicUsize::new(0), most: AtomicUsize::new(0) });
+    let world = World::with(plugin.clone()).await;
+    let mut object = widget("w");
+    object["metadata"]["labels"] = json!({"ours": "yes"});
+    world.apply(object).await;
+    world.advance(1).await;
+    for ours in ["no", "yes"] {
+        world.merge(&widget_ref("w"), json!({"metadata": {"labels": {"ours": ours}}})).await;
+        world.advance(1).await;
+    }
+    world.advance(60).await;
+    // Nor one after it: in the end the object is as it was.
+    assert_eq!((plugin.most.load(Ordering::SeqCst), plugin.inner.calls()), (1, 1));
 }

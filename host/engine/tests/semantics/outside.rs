@@ -1,9 +1,11 @@
 //! Answers from outside Kubernetes: part of the memo like any other, and asked for only where they decide something.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use evenkeel_core::contract::{Answer, ExternalQuery, Json, Operation, ProviderUse, Query};
+use evenkeel_core::contract::{Action, Answer, ExternalQuery, Json, Operation, ProviderUse, Query};
 use evenkeel_engine::provider::{Caller, Changes, Provider, ProviderFuture, Providers};
 use serde_json::json;
 
@@ -157,4 +159,55 @@ async fn an_answer_that_is_known_to_stand_still_is_given_without_asking() {
     world.settle().await;
     assert_eq!(numbers.asked(), ["second"]);
     assert_eq!(plugin.calls(), before + 1);
+}
+
+/// Takes ten seconds for what it does, and counts what it has done.
+#[derive(Default)]
+struct Doer(AtomicUsize);
+
+impl Provider for Doer {
+    fn answer<'a>(&'a self, _: &'a Caller, _: &'a ExternalQuery) -> ProviderFuture<'a, Json> {
+        Box::pin(std::future::ready(Ok("{}".into())))
+    }
+
+    fn perform<'a>(&'a self, _: &'a Caller, _: &'a Operation) -> ProviderFuture<'a, Option<Json>> {
+        Box::pin(async {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(None)
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_outside_is_given_up_once_another_host_may_act() {
+    for (leads_for, done_outside) in [(30, 1), (5, 0)] {
+        let operation = Operation {
+            key: "k".into(),
+            provider: "doer".into(),
+            operation: "do".into(),
+            arguments: "{}".into(),
+        };
+        let plugin = Native::new("demo")
+            .controller("act", widget_kind(), move |call| {
+                done(call.primary().map(|_| Action::External(operation.clone())).into_iter().collect())
+            })
+            .manifest(|manifest| {
+                manifest.providers = vec![ProviderUse {
+                    provider: "doer".into(),
+                    questions: vec![],
+                    operations: vec!["do".into()],
+                }];
+            })
+            .may_all(widget_kind())
+            .build();
+        let doer = Arc::<Doer>::default();
+        let providers = Providers::default().with("doer", Arc::<Doer>::clone(&doer));
+        let world = World::with_providers_for(plugin, providers, leads_for).await;
+        world.apply(widget("w")).await;
+        world.advance(20).await;
+        assert_eq!(doer.0.load(Ordering::SeqCst), done_outside, "it leads for {leads_for} s");
+        let journal = world.journal_json();
+        assert_eq!(journal.contains("given up on its way"), done_outside == 0, "{journal}");
+    }
 }

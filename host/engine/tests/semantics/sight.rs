@@ -1,5 +1,7 @@
 //! What a plugin never sees.
 
+use std::sync::Arc;
+
 use evenkeel_cluster::Depth;
 use evenkeel_core::contract::{FailureKind, ObjectRef, Verb};
 use serde_json::json;
@@ -260,4 +262,113 @@ async fn what_may_be_listed_by_name_is_one_watch_however_many_namespaces_there_a
     let woken: Vec<_> =
         plugin.requests()[calls..].iter().map(|request| request.key.name.to_string()).collect();
     assert_eq!(woken, ["a"], "only who asked about it");
+}
+
+/// Looks at the labels of Secrets, which are its primaries.
+fn labels_of_secrets() -> Arc<Native> {
+    Native::new("labels")
+        .controller("look", secret_kind(), |_| done(vec![]))
+        .manifest(|manifest| manifest.controllers[0].view = vec!["/metadata/labels".into()])
+        .build()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_of_the_metadata_of_secrets_is_shown_no_more_though_another_plugin_has_them_watched_whole()
+ {
+    let whole = Native::new("whole")
+        .controller("peek", widget_kind(), |call| {
+            if call.primary().is_some() {
+                call.get(&secret("mine"))?;
+            }
+            done(vec![])
+        })
+        .may_all(widget_kind())
+        .may(secret_kind(), &[Verb::Get])
+        .manifest(|manifest| manifest.permissions.last_mut().expect("one").names = vec!["mine".into()])
+        .build();
+    let world = World::with(whole.clone()).await;
+    let mine = json!({"apiVersion": "v1", "kind": "Secret", "stringData": {"k": "S3cret!x"},
+        "metadata": {"namespace": "a", "name": "mine", "labels": {"seen": "yes"}}});
+    world.apply(mine).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    let labels = labels_of_secrets();
+    world.load(labels.clone()).await;
+    world.settle().await;
+    world.merge(&secret("mine"), json!({"metadata": {"labels": {"seen": "twice"}}})).await;
+    world.settle().await;
+    world.delete(&secret("mine")).await;
+    world.settle().await;
+    let shown = |plugin: &Native| serde_json::to_string(&plugin.requests()).expect("requests");
+    assert!(shown(&whole).contains("UzNjcmV0IXg="), "the other one is shown what it may see");
+    let (text, requests) = (shown(&labels), labels.requests());
+    assert!(requests.iter().any(|request| request.last_seen.is_some()), "as it was before it went, too");
+    assert!(text.contains("twice") && !text.contains("UzNjcmV0IXg="), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_of_single_objects_that_nobody_asks_for_any_more_end() {
+    let plugin = Native::new("demo")
+        .controller("follow", widget_kind(), |call| {
+            let Some(primary) = call.primary() else { return done(vec![]) };
+            call.get(&config_map(primary["spec"]["to"].as_str().expect("a name")))?;
+            done(vec![])
+        })
+        .may_all(widget_kind())
+        .may(config_map_kind(), &[Verb::Get])
+        .build();
+    let world = World::with(plugin.clone()).await;
+    let mut object = widget("w");
+    for number in 0..300 {
+        object["spec"] = json!({"to": format!("c{number}")});
+        world.apply(object.clone()).await;
+        // So slowly that it is not held back.
+        world.advance(3).await;
+    }
+    let of_config_maps = || {
+        let watches = world.host().cluster().health().watches;
+        watches.iter().filter(|watch| watch.gvk == config_map_kind()).count()
+    };
+    assert!(of_config_maps() <= 100, "{} watches, of which a few are needed", of_config_maps());
+    // The one that is needed is still there. Some time passes first, so that the key is not held back for its many passes.
+    world.advance(120).await;
+    let calls = plugin.calls();
+    world
+        .apply(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "c299"}}),
+        )
+        .await;
+    world.settle().await;
+    assert_eq!(plugin.calls(), calls + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_under_a_wider_grant_is_watched_no_more_under_a_narrower_one() {
+    let version = |digest: &str| {
+        Native::new("demo")
+            .controller("count", widget_kind(), |call| {
+                if call.primary().is_some() {
+                    call.list(list(config_map_kind(), |query| query.namespace = Some("b".into())))?;
+                }
+                done(vec![])
+            })
+            .digest(digest)
+            .may_all(widget_kind())
+            .may_all(config_map_kind())
+            .build()
+    };
+    let world = World::with(version("sha256:1")).await;
+    world.apply(widget("w")).await;
+    world.settle().await;
+    world.load_granted(version("sha256:2"), &["a"]).await.expect("loaded");
+    world.settle().await;
+    assert_eq!(world.last_failure("count", "w").expect("a failure").kind, FailureKind::Denied);
+    world.advance(600).await;
+    let watches = world.host().cluster().health().watches;
+    let of_config_maps: Vec<_> = watches
+        .iter()
+        .filter(|watch| watch.gvk == config_map_kind())
+        .map(|watch| watch.scope.to_string())
+        .collect();
+    assert!(of_config_maps.is_empty(), "{of_config_maps:?}");
 }

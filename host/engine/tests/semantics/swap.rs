@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_core::contract::Verb;
-use evenkeel_engine::plugin::LoadOutcome;
+use evenkeel_core::contract::{Permission, Verb};
+use evenkeel_core::guest::Guest;
+use evenkeel_engine::plugin::{LoadOutcome, OperatorGrant, PluginSettings};
 use serde_json::json;
 
 use crate::support::*;
@@ -272,4 +273,24 @@ async fn a_watch_gets_as_narrow_as_what_is_left_may_have_and_nothing_is_missed()
 
 fn marker_of(name: &str) -> Native {
     Native::new(name).controller("mark", widget_kind(), |_| done(vec![])).may_all(widget_kind())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_looks_after_another_kind_is_held_until_the_operator_lets_it_list_that() {
+    let nosy = || marker("2.0.0").controller("peek", config_map_kind(), |_| done(vec![])).build();
+    let world = World::with(marker("1.0.0").build()).await;
+    world
+        .apply(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "a", "name": "c"}}))
+        .await;
+    let held =
+        world.load_with(nosy(), json!({})).await.expect_err("it is shown objects that it was not shown");
+    assert!(held.to_string().contains("list ConfigMap, for its controller peek"), "{held}");
+    let allowed = nosy();
+    let mut permissions = Guest::manifest(&*allowed).permissions.clone();
+    permissions.push(Permission { gvk: config_map_kind(), verbs: vec![Verb::List], names: vec![] });
+    let grant = Some(OperatorGrant { permissions: Some(permissions), namespaces: None });
+    let settings = PluginSettings { grant, ..PluginSettings::default() };
+    world.host().load(allowed.clone(), settings).await.expect("the operator allows it");
+    world.settle().await;
+    assert!(allowed.requests().iter().any(|request| request.controller == "peek"));
 }

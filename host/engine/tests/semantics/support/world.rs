@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_cluster::Fence;
 use evenkeel_core::contract::{Failure, ObjectRef};
 use evenkeel_core::guest::Guest;
 use evenkeel_engine::clock::{Clock as _, VirtualClock};
@@ -16,6 +17,7 @@ use evenkeel_sandbox::{Cut, Fault, Sandbox, SandboxOptions, WriteRecord};
 use futures::FutureExt;
 use http::{Method, Request};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::held::{HeldService, Hold};
 use super::words::crd;
@@ -28,6 +30,7 @@ pub struct World {
     workers: usize,
     faults: Option<Arc<dyn Faults>>,
     providers: Providers,
+    fence: Option<Arc<Fence>>,
     /// Writes up to here were looked at.
     looked: Cell<u64>,
     /// Writes up to here were an earlier host's.
@@ -68,6 +71,20 @@ impl World {
         world
     }
 
+    /// A host that leads for so many seconds, and may end what it began within two more.
+    pub async fn with_providers_for(plugin: Arc<dyn Guest>, providers: Providers, seconds: u64) -> Self {
+        let mut world = Self::new().await;
+        let clock = world.clock;
+        let fence = Fence::new(Arc::new(move || clock.now()));
+        let act = Duration::from_secs(seconds);
+        fence.open((Instant::now(), clock.now()), act, act + Duration::from_secs(2));
+        (world.providers, world.fence) = (providers, Some(fence));
+        world.restart().await;
+        world.load(plugin).await;
+        world.host().lead().await;
+        world
+    }
+
     async fn with_worker_count(workers: usize) -> Self {
         let clock = VirtualClock::starting_at("2026-01-01T00:00:00Z".parse().expect("a time"));
         let sandbox = Sandbox::new(SandboxOptions::new(Arc::new(move || clock.now())));
@@ -84,6 +101,7 @@ impl World {
             workers,
             faults: None,
             providers: Providers::default(),
+            fence: None,
             looked: Cell::new(0),
             started: Cell::new(0),
         };
@@ -103,6 +121,7 @@ impl World {
             providers: self.providers.clone(),
             install_crds: true,
             seed: 1,
+            fence: self.fence.clone(),
             ..HostOptions::new(client)
         };
         self.started.set(self.sandbox.last_write());
