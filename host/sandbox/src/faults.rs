@@ -38,6 +38,8 @@ pub struct Fault {
     pub times: u32,
     /// Whether the request is carried out all the same.
     pub effect: Effect,
+    /// What the one who made it knows it by; nothing is done with it here.
+    pub mark: usize,
 }
 
 /// The request that a fault is compared with.
@@ -60,14 +62,21 @@ pub struct Aim<'a> {
 /// Faults waiting for their request, oldest first.
 #[derive(Debug, Default)]
 pub struct Faults {
-    waiting: VecDeque<Fault>,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    fault: Fault,
+    /// Whether it has hit a request yet.
+    has_hit: bool,
 }
 
 impl Faults {
     /// One more waits, unless it is to hit nothing.
     pub fn add(&mut self, fault: Fault) {
         if fault.times > 0 {
-            self.waiting.push_back(fault);
+            self.waiting.push_back(Waiting { fault, has_hit: false });
         }
     }
 
@@ -75,12 +84,18 @@ impl Faults {
         self.waiting.clear();
     }
 
+    /// Those that have hit nothing yet.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = &Fault> {
+        self.waiting.iter().filter(|waiting| !waiting.has_hit).map(|waiting| &waiting.fault)
+    }
+
     /// The first fault that hits the request; it is used up by one.
     pub fn hit(&mut self, aim: &Aim<'_>) -> Option<Fault> {
-        let index = self.waiting.iter().position(|fault| fault.hits(aim))?;
-        let fault = &mut self.waiting[index];
-        fault.times -= 1;
-        let hit = fault.clone();
+        let index = self.waiting.iter().position(|waiting| waiting.fault.hits(aim))?;
+        let waiting = &mut self.waiting[index];
+        waiting.fault.times -= 1;
+        waiting.has_hit = true;
+        let hit = waiting.fault.clone();
         if hit.times == 0 {
             self.waiting.remove(index);
         }
@@ -130,5 +145,21 @@ mod tests {
         assert!(faults.hit(&aim("apply")).is_some());
         assert!(faults.hit(&aim("apply")).is_some());
         assert!(faults.hit(&aim("apply")).is_none());
+    }
+
+    #[test]
+    fn a_fault_is_idle_until_it_has_hit_once_however_often_it_might() {
+        let mut faults = Faults::default();
+        for (mark, verb, times) in [(0, "create", 1), (1, "apply", 1000), (2, "apply", 1), (3, "delete", 0)] {
+            faults.add(Fault { verb: Some(verb.into()), times, mark, ..Fault::default() });
+        }
+        let aim =
+            Aim { verb: "apply", kind: "Pod", plural: "pods", subresource: "", namespace: "a", name: "b" };
+        let idle = |faults: &Faults| faults.idle().map(|fault| fault.mark).collect::<Vec<_>>();
+        assert_eq!(idle(&faults), [0, 1, 2], "one that hits nothing at all does not wait");
+        assert_eq!(faults.hit(&aim).map(|fault| fault.mark), Some(1));
+        assert_eq!(idle(&faults), [0, 2], "one hit is enough, and the first that fits takes it");
+        faults.clear();
+        assert!(idle(&faults).is_empty());
     }
 }

@@ -17,7 +17,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
 /// Parses YAML, of which JSON is a part.
 pub(crate) fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), String> {
     let text = std::str::from_utf8(bytes).map_err(|error| format!("yaml: {error}"))?;
-    let mut value: Value = serde_saphyr::from_str(text).map_err(|error| format!("yaml: {error}"))?;
+    // As the API server reads YAML: `defaultMode: 0644`.
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let mut value: Value =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| format!("yaml: {error}"))?;
     whole_numbers(&mut value);
     Ok((value, Vec::new()))
 }

@@ -313,6 +313,16 @@ impl Sandbox {
         self.inner.faults().add(fault);
     }
 
+    /// Faults that have hit nothing yet.
+    pub fn idle_faults(&self) -> Vec<Fault> {
+        self.inner.faults().idle().cloned().collect()
+    }
+
+    /// Whether a kind or a plural is called so that is served now: what a fault or a cut may name.
+    pub fn serves(&self, kind: &str) -> bool {
+        self.inner.read().registry.all().any(|one| one.kind == kind || one.plural == kind)
+    }
+
     /// Forgets faults that did not hit anything yet.
     pub fn clear_faults(&self) {
         self.inner.faults().clear();

@@ -31,7 +31,8 @@ pub fn crds(project: &str) -> Option<Vec<Value>> {
         "cdi" => include_str!("standins/cdi.crds.yaml"),
         _ => return None,
     };
-    let documents: Result<Vec<Value>, _> = serde_saphyr::from_multiple(text);
+    let options = serde_saphyr::options! { legacy_octal_numbers: true };
+    let documents: Result<Vec<Value>, _> = serde_saphyr::from_multiple_with_options(text, options);
     assert!(documents.is_ok(), "a file of ours is YAML, as a test says: {documents:?}");
     documents.ok()
 }

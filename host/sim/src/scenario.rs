@@ -3,11 +3,13 @@
 pub(crate) mod aim;
 mod before;
 mod beginning;
+mod checked;
 pub mod duration;
 pub mod expect;
 pub mod expected;
 pub mod file;
 pub mod kinds;
+mod laid;
 mod log;
 pub mod report;
 pub mod run;

@@ -55,6 +55,8 @@ impl Turn<'_> {
                     ty.default(object);
                 }
             });
+            // The real server serves it by another storage from here on, and the watches of the one before end with it.
+            self.state.store.cut(table);
         }
     }
 

@@ -33,6 +33,8 @@ struct Ambush {
     /// The kind as it stands in paths.
     plural: Option<String>,
     requests: Vec<UserRequest>,
+    /// What the scenario knows it by.
+    mark: usize,
 }
 
 impl Ambushes {
@@ -41,8 +43,19 @@ impl Ambushes {
     }
 
     /// These requests come before the next write of that name.
-    pub(super) fn lay(&self, write: WriteName, plural: Option<String>, requests: Vec<UserRequest>) {
-        self.waiting().ambushes.push(Ambush { write, plural, requests });
+    pub(super) fn lay(
+        &self,
+        write: WriteName,
+        plural: Option<String>,
+        requests: Vec<UserRequest>,
+        mark: usize,
+    ) {
+        self.waiting().ambushes.push(Ambush { write, plural, requests, mark });
+    }
+
+    /// The marks of those whose write did not come yet.
+    pub(super) fn idle(&self) -> Vec<usize> {
+        self.waiting().ambushes.iter().map(|ambush| ambush.mark).collect()
     }
 
     /// What the API server refused since the last look.

@@ -7,6 +7,7 @@ use evenkeel_sandbox::schema::Expression;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::checked;
 use super::duration::HumanDuration;
 use super::step::{Named, names_an_object};
 
@@ -23,6 +24,7 @@ pub struct Expect {
     /// No write since the last look, and none after two more resyncs.
     pub quiet: bool,
     /// Objects that are there with at least these fields.
+    #[serde(deserialize_with = "checked::expected_objects")]
     pub objects: Vec<Value>,
     /// Objects that are not there.
     pub absent: Vec<ObjectName>,
@@ -55,6 +57,7 @@ names_an_object! {
     /// Fields that are not there.
     FieldsAbsent {
         /// JSON pointers.
+        #[serde(deserialize_with = "crate::scenario::checked::pointers")]
         pointers: Vec<String>,
     }
 }

@@ -7,8 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::checked;
 use super::expected::Assertion;
-use super::step::{Step, expand};
+use super::step::{STEPS_MAX, Step, expand};
 
 /// Files of at most this size are read: a scenario is for people.
 pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -42,16 +43,16 @@ pub struct Scenario {
     #[serde(default)]
     pub clock: Option<String>,
     /// The plugin's config.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::config")]
     pub config: Option<Value>,
     /// What the operator allows the plugin, in the words of a settings file; all that it asks for where absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::grant")]
     pub grant: Option<Value>,
     /// The outside world: a twin for each named provider, from a configuration in that twin's own words.
     #[serde(default)]
     pub providers: BTreeMap<String, Value>,
     /// Objects in place before the host starts, as they are written.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::named_objects")]
     pub given: Vec<Value>,
     /// More of them, by number.
     #[serde(default)]
@@ -71,6 +72,7 @@ pub struct GivenMany {
     /// So many of each.
     pub times: u32,
     /// The objects, with `{n}` for the number, from 1.
+    #[serde(deserialize_with = "checked::named_objects")]
     pub objects: Vec<Value>,
 }
 
@@ -78,6 +80,20 @@ impl Scenario {
     /// Whether an expectation asks for texts in all that is put out.
     pub fn asks_about_text(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Expect(expect) if !expect.text_absent.is_empty()))
+    }
+
+    /// The CustomResourceDefinitions that it brings itself, given or in any of its steps.
+    pub fn definitions(&self) -> Vec<&Value> {
+        fn sent<'a>(step: &'a Step, all: &mut Vec<&'a Value>) {
+            match step {
+                Step::Apply(object) | Step::Create(object) | Step::Replace(object) => all.push(object),
+                step => step.within().iter().for_each(|step| sent(step, all)),
+            }
+        }
+        let mut all: Vec<&Value> = self.given.iter().collect();
+        self.steps.iter().for_each(|step| sent(step, &mut all));
+        all.retain(|object| object.get("kind").is_some_and(|kind| kind == "CustomResourceDefinition"));
+        all
     }
 }
 
@@ -141,25 +157,57 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
     },
+    /// It goes on for too long.
+    #[error("{path}: step {step}: up to here the scenario comes to {steps} steps; it may have {STEPS_MAX}")]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The step with which it becomes too many, from 1.
+        step: usize,
+        /// The steps with those of this one.
+        steps: u64,
+    },
 }
 
 /// Parses one file's text; `path` is for messages only.
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, FileError> {
     serde_saphyr::from_str(text).map_err(|error| {
-        let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
-        // The first line of the text is the error; the rest is a snippet, and starts with the place that we give ourselves.
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        let message = first
-            .split_once(": ")
-            .filter(|_| first.starts_with("error: line"))
-            .map_or(first, |(_, rest)| rest);
-        let message = message
-            .split_once(": ")
-            .filter(|_| message.starts_with("line "))
-            .map_or(message, |(_, rest)| rest);
-        FileError::Parse { path: path.to_owned(), line, column, message: message.to_owned() }
+        let told = || error.location().map_or((1, 1), |at| (at.line(), at.column()));
+        let second = matches!(error.without_snippet(), serde_saphyr::Error::MultipleDocuments { .. });
+        // The reader tells where the first ends.
+        let (line, column) =
+            second.then(|| second_document(text)).flatten().map_or_else(told, |line| (line, 1));
+        FileError::Parse { path: path.to_owned(), line, column, message: message(&error) }
     })
+}
+
+/// The line in which a second document begins, after one that has something in it.
+fn second_document(text: &str) -> Option<u64> {
+    let mut begun = false;
+    for (line, number) in text.lines().zip(1..) {
+        let marks = line.split_whitespace().next() == Some("---") && line.starts_with('-');
+        if marks && begun {
+            return Some(number);
+        }
+        begun |= !marks && !is_blank(line) && !line.starts_with('%');
+    }
+    None
+}
+
+/// What is wrong, in our own words where the reader's tell a programmer what to call.
+fn message(error: &serde_saphyr::Error) -> String {
+    use serde_saphyr::Error::{DuplicateMappingKey, MultipleDocuments};
+    match error.without_snippet() {
+        MultipleDocuments { .. } => {
+            "a second document begins: a file is one scenario, so put it into a file of its own".to_owned()
+        }
+        DuplicateMappingKey { key: Some(key), .. } => {
+            format!("{key:?} stands twice in the same map: take one of them away")
+        }
+        DuplicateMappingKey { key: None, .. } => "a key stands twice in the same map".to_owned(),
+        // The first line of the text is the error; the rest is a snippet, and starts with the place that we give ourselves.
+        _ => checked::without_place(&error.to_string()).to_owned(),
+    }
 }
 
 /// Reads a scenario with all that it includes.
@@ -168,7 +216,20 @@ pub fn load(path: &Path) -> Result<Scenario, FileError> {
     if scenario.scenario.trim().is_empty() || scenario.steps.is_empty() {
         return Err(FileError::Empty { path: path.to_owned() });
     }
+    let mut steps: u64 = 0;
+    for (index, step) in scenario.steps.iter().enumerate() {
+        steps = steps.saturating_add(step.turns());
+        if steps > STEPS_MAX {
+            return Err(FileError::TooLong { path: path.to_owned(), step: index + 1, steps });
+        }
+    }
     Ok(scenario)
+}
+
+/// Whether there is nothing but comments in a text.
+fn is_blank(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}');
+    text.lines().map(str::trim).all(|line| line.is_empty() || line == "---" || line.starts_with('#'))
 }
 
 fn load_part(path: &Path, depth: usize) -> Result<Scenario, FileError> {
@@ -181,6 +242,9 @@ fn load_part(path: &Path, depth: usize) -> Result<Scenario, FileError> {
         return Err(FileError::TooLarge { path: path.to_owned(), bytes });
     }
     let text = std::fs::read_to_string(path).map_err(read)?;
+    if depth == 0 && is_blank(&text) {
+        return Err(FileError::Empty { path: path.to_owned() });
+    }
     let mut own = if depth == 0 { parse(path, &text)? } else { parse_part(path, text)? };
     if let Some(GivenMany { times, objects }) = own.given_many.take() {
         let wrong = |reason| FileError::GivenMany { path: path.to_owned(), reason };
@@ -258,7 +322,8 @@ fn identity(object: &Value) -> [String; 4] {
 }
 
 /// All scenario files at `paths`: files as they are, folders by their `*.yaml` in order; files that only serve to be
-/// included (no steps) are left out of folders.
+/// included (no steps) are left out of folders. What cannot be read is a scenario with an error: whoever runs it is told so,
+/// and of the others what comes of them.
 pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FileError> {
     let mut found = Vec::new();
     for path in paths {
@@ -270,21 +335,28 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, FileError> {
         let mut inside = Vec::new();
         for entry in std::fs::read_dir(path).map_err(read)? {
             let entry = entry.map_err(read)?.path();
-            if entry.is_file() && entry.extension().is_some_and(|ext| ext == "yaml" || ext == "yml") {
+            if entry.extension().is_some_and(|ext| ext == "yaml" || ext == "yml") {
                 inside.push(entry);
             }
         }
         inside.sort();
-        for file in inside {
-            let text = std::fs::read_to_string(&file)
-                .map_err(|cause| FileError::Read { path: file.clone(), cause })?;
-            // A file that does not parse is a scenario with an error, not one to skip.
-            if parse(&file, &text).map_or(true, |part| !part.steps.is_empty() || !part.scenario.is_empty()) {
-                found.push(file);
-            }
-        }
+        found.extend(inside.into_iter().filter(|file| is_told(file)));
     }
     Ok(found)
+}
+
+/// Whether a file of a folder is a scenario, or would be one if it could be read.
+fn is_told(file: &Path) -> bool {
+    match std::fs::metadata(file) {
+        // A link that leads nowhere, or a folder on the way that may not be entered.
+        Err(_) => true,
+        Ok(about) if !about.is_file() => false,
+        Ok(about) if about.len() > SCENARIO_BYTES_MAX => true,
+        Ok(_) => std::fs::read_to_string(file).map_or(true, |text| {
+            is_blank(&text)
+                || parse(file, &text).map_or(true, |part| !part.steps.is_empty() || !part.scenario.is_empty())
+        }),
+    }
 }
 
 #[cfg(test)]
@@ -335,6 +407,125 @@ mod tests {
             })
             .collect();
         assert_eq!(names, ["p1", "p2"]);
+    }
+
+    /// A file with this text in a folder of its own, and what comes of it.
+    fn loaded(text: &str) -> Result<Scenario, String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.yaml");
+        std::fs::write(&path, text).expect("a file");
+        load(&path).map_err(|error| error.to_string().replace(&format!("{}/", folder.path().display()), ""))
+    }
+
+    #[test]
+    fn a_second_document_and_a_key_that_stands_twice_are_told_in_our_words() {
+        for (text, line, words) in [
+            (
+                "# why\n---\nscenario: a\nsteps: [{resync: 1}]\n--- # more\nscenario: b\n",
+                5,
+                "a second document begins: a file is one scenario, so put it into a file of its own",
+            ),
+            (
+                "scenario: a\nsteps: [{resync: 1}]\nscenario: b\n",
+                3,
+                "\"scenario\" stands twice in the same map: take one of them away",
+            ),
+        ] {
+            let error = parse(Path::new("a.yaml"), text).expect_err("it is refused");
+            let FileError::Parse { line: at, message, .. } = error else { panic!("{error}") };
+            assert_eq!((at, message.as_str()), (line, words));
+        }
+    }
+
+    #[test]
+    fn a_scenario_goes_on_for_so_many_steps_and_no_more() {
+        refused(
+            "scenario: a\nsteps:\n  - repeat: {times: 101, steps: [{repeat: {times: 100, steps: [{resync: 1}]}}]}\n",
+            "a.yaml:3:",
+        );
+        refused("scenario: a\nsteps:\n  - repeat: {times: 2, steps: [{resync: 5001}]}\n", "a.yaml:3:");
+        for (steps, expected) in [
+            ("{resync: 10000}", None),
+            (
+                "{resync: 10000}, {advance: 1s}",
+                Some("a.yaml: step 2: up to here the scenario comes to 10001 steps; it may have 10000"),
+            ),
+            (
+                "{advance: 1s}, {resync: 4294967295}",
+                Some("a.yaml: step 2: up to here the scenario comes to 4294967296 steps; it may have 10000"),
+            ),
+            ("{repeat: {times: 100, steps: [{repeat: {times: 50, steps: [{resync: 2}]}}]}}", None),
+            // Many of nothing are many.
+            (
+                "{repeat: {times: 5000, steps: [{resync: 0}]}}, {repeat: {times: 5001, steps: [{advance: 1s}]}}",
+                Some("a.yaml: step 2: up to here the scenario comes to 10001 steps; it may have 10000"),
+            ),
+        ] {
+            let error = loaded(&format!("scenario: a\nsteps: [{steps}]\n")).err();
+            assert_eq!(error.as_deref(), expected, "{steps}");
+        }
+    }
+
+    #[test]
+    fn a_definition_of_the_scenarios_own_is_found_in_whatever_step_brings_it() {
+        let crd = |name: &str| format!("{{kind: CustomResourceDefinition, metadata: {{name: {name}}}}}");
+        let text = format!(
+            "scenario: a\ngiven: [{}, {{kind: Pod, metadata: {{name: p}}}}]\nsteps:\n  - create: {}\n  - before: {{do: \
+             [{{apply: {}}}]}}\n  - repeat: {{times: 2, steps: [{{replace: {}}}]}}\n  - refused: {{create: {}}}\n",
+            crd("a"),
+            crd("b"),
+            crd("c"),
+            crd("'d{n}'"),
+            crd("e")
+        );
+        let scenario = parse(Path::new("a.yaml"), &text).expect("it reads");
+        let names: Vec<&str> = scenario
+            .definitions()
+            .iter()
+            .filter_map(|crd| crd.pointer("/metadata/name").and_then(Value::as_str))
+            .collect();
+        assert_eq!(names, ["a", "b", "c", "d1", "d2", "e"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_one_that_fails_and_no_reason_to_skip_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let large = "#".repeat(usize::try_from(SCENARIO_BYTES_MAX).expect("it fits") + 1);
+        for (name, bytes) in [
+            ("001.yaml", &b"scenario: a\nsteps: [{resync: 1}]\n"[..]),
+            ("002-empty.yaml", &b""[..]),
+            ("003-comment.yaml", &b"---\n# to be written\n"[..]),
+            ("004-no-text.yaml", &b"scenario: \xff\n"[..]),
+            ("005-large.yaml", large.as_bytes()),
+            ("006-mistaken.yml", &b"scenari: a\n"[..]),
+            ("base.yaml", &b"given: []\n"[..]),
+            ("README.md", &b"Scenarios.\n"[..]),
+        ] {
+            std::fs::write(at(name), bytes).expect("a file");
+        }
+        std::os::unix::fs::symlink(at("nowhere"), at("007-dangling.yaml")).expect("a link");
+        std::fs::create_dir(at("folder.yaml")).expect("a folder");
+        let found = discover(&[folder.path().to_owned()]).expect("the folder can be read");
+        let mut told = String::new();
+        for path in &found {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let outcome = load(path).map_or_else(|error| error.to_string(), |_| "a scenario".to_owned());
+            told.push_str(&format!(
+                "{name}: {}\n",
+                outcome.replace(&format!("{}/", folder.path().display()), "")
+            ));
+        }
+        expect_test::expect![[r#"
+            001.yaml: a scenario
+            002-empty.yaml: 002-empty.yaml: a scenario needs `scenario:` (one sentence) and at least one step
+            003-comment.yaml: 003-comment.yaml: a scenario needs `scenario:` (one sentence) and at least one step
+            004-no-text.yaml: cannot read 004-no-text.yaml
+            005-large.yaml: 005-large.yaml has 4194305 bytes; a scenario file may have 4194304
+            006-mistaken.yml: 006-mistaken.yml:1:1: unknown field `scenari`, expected one of scenario, spec, include, installed, stages, controllers, clock, config, grant, providers, given, given-many, always, steps
+            007-dangling.yaml: cannot read 007-dangling.yaml
+        "#]]
+        .assert_eq(&told);
     }
 
     #[test]

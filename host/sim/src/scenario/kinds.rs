@@ -93,16 +93,26 @@ impl Kinds {
         }
     }
 
+    /// Whether any kind is called so, by its name or by its plural: what stands for a kind alone may be either.
+    pub fn check(&self, word: &str) -> Result<(), KindError> {
+        let mut all = self.0.values().flatten();
+        if all.any(|info| *info.gvk.kind == *word || info.plural == word) {
+            return Ok(());
+        }
+        Err(self.unknown(None, word))
+    }
+
+    fn unknown(&self, api_version: Option<&str>, kind: &str) -> KindError {
+        let mut known = self.0.keys();
+        KindError::Unknown {
+            kind: api_version.map_or_else(|| kind.to_owned(), |version| format!("{version} {kind}")),
+            suggestion: known.find(|known| known.eq_ignore_ascii_case(kind) && *known != kind).cloned(),
+        }
+    }
+
     /// The kind that is meant.
     pub fn find(&self, api_version: Option<&str>, kind: &str) -> Result<&KindInfo, KindError> {
-        let unknown = || KindError::Unknown {
-            kind: api_version.map_or_else(|| kind.to_owned(), |version| format!("{version} {kind}")),
-            suggestion: self
-                .0
-                .keys()
-                .find(|known| known.eq_ignore_ascii_case(kind) && *known != kind)
-                .cloned(),
-        };
+        let unknown = || self.unknown(api_version, kind);
         let candidates = self.0.get(kind).ok_or_else(unknown)?;
         match (api_version, candidates.as_slice()) {
             (Some(version), all) => {
@@ -167,6 +177,24 @@ mod tests {
         let error = kinds.find(None, "Service").expect_err("two are called so");
         assert_eq!(error.to_string(), "\"Service\" may be v1 or kn.dev/v1: add the apiVersion");
         assert!(kinds.find(Some("kn.dev/v1"), "Service").is_ok());
+    }
+
+    #[test]
+    fn a_word_alone_is_a_kind_or_a_plural_also_where_several_are_called_so() {
+        let crd = json!({"spec": {"group": "kn.dev", "scope": "Namespaced", "versions": [{"name": "v1"}],
+            "names": {"kind": "Service", "plural": "knservices"}}});
+        let kinds = Kinds::with_crds([&crd]);
+        for word in ["Pod", "pods", "Service", "services", "knservices", "Endpoints", "endpoints", "Ingress"]
+        {
+            assert_eq!(kinds.check(word), Ok(()), "{word}");
+        }
+        for (word, expected) in [
+            ("pod", "no kind \"pod\" is known here; is Pod meant?"),
+            ("Pods", "no kind \"Pods\" is known here"),
+            ("", "no kind \"\" is known here"),
+        ] {
+            assert_eq!(kinds.check(word).map_err(|error| error.to_string()), Err(expected.to_owned()));
+        }
     }
 
     #[test]

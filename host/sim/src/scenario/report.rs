@@ -147,7 +147,7 @@ fn escape(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\n' | '\t' => escaped.push(c),
-            c if c.is_control() => escaped.push('\u{fffd}'),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }
@@ -216,5 +216,16 @@ mod tests {
             </testsuite>
         "#]]
         .assert_eq(&junit(&outcomes(), Duration::from_millis(20)));
+    }
+
+    #[test]
+    fn characters_that_xml_does_not_know_are_replaced() {
+        for (text, expected) in [
+            ("a\u{0}b\u{1b}[0m\r", "a\u{fffd}b\u{fffd}[0m\u{fffd}"),
+            ("\u{fffe}\u{ffff}\u{fffd}\u{1fffe}", "\u{fffd}\u{fffd}\u{fffd}\u{1fffe}"),
+            ("<a href=\"b\">\n\t&", "&lt;a href=&quot;b&quot;&gt;\n\t&amp;"),
+        ] {
+            assert_eq!(escape(text), expected);
+        }
     }
 }

@@ -12,12 +12,13 @@ use evenkeel_engine::directory::parse_settings;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_sandbox::Fault;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::expect::Difference;
-use super::expected::Assertion;
+use super::expected::{Assertion, ExpectedCalls};
 use super::file::{self, Scenario};
-use super::kinds::{KindError, KindInfo};
+use super::kinds::{KindError, KindInfo, Kinds};
+use super::laid::Laid;
 use super::log::Log;
 use super::report::{Failure, Outcome};
 use super::step::{
@@ -52,7 +53,7 @@ pub fn run_file_on(cluster: Option<&Arc<Cluster>>, path: &Path, guest: &Arc<dyn 
             outcome.scenario.clone_from(&scenario.scenario);
             outcome.spec.clone_from(&scenario.spec);
             match tell_on(cluster, &scenario, guest) {
-                Ok(told) => outcome.failures = told.failures,
+                Ok(told) => (outcome.failures, outcome.error) = (told.failures, told.error),
                 Err(error) => outcome.error = Some(error),
             }
         }
@@ -91,6 +92,8 @@ pub fn run_files_on(
 pub struct Told {
     /// What was otherwise than expected.
     pub failures: Vec<Failure>,
+    /// Why it did not come to its end.
+    pub error: Option<String>,
     /// The journal: every pass, in order.
     pub passes: Vec<Arc<PassRecord>>,
 }
@@ -102,7 +105,8 @@ pub fn run(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Vec<Failure>, 
 
 /// Runs a scenario and keeps its journal. The same scenario and plugin make the same journal, to the byte, each time.
 pub fn tell(scenario: &Scenario, guest: &Arc<dyn Guest>) -> Result<Told, String> {
-    tell_on(None, scenario, guest)
+    let told = tell_on(None, scenario, guest)?;
+    told.error.clone().map_or(Ok(told), Err)
 }
 
 fn tell_on(
@@ -116,11 +120,17 @@ fn tell_on(
         None => CLOCK,
     };
     if let Some(controllers) = &scenario.controllers {
-        let known: Vec<_> =
-            guest.manifest().controllers.iter().map(|controller| controller.name.as_str()).collect();
+        let known: Vec<_> = names(guest).collect();
         if let Some(unknown) = controllers.iter().find(|name| !known.contains(&name.as_str())) {
             return Err(format!("controllers: the plugin has no {unknown:?}; it has {}", known.join(", ")));
         }
+    }
+    if let Some((number, controller)) = unknown_controller(scenario, guest) {
+        let known: Vec<_> = names(guest).collect();
+        return Err(format!(
+            "step {number}: calls: the plugin has no {controller:?}; it has {}",
+            known.join(", ")
+        ));
     }
     let runtime =
         StillRuntime::new().map_err(|error| format!("cannot start the asynchronous runtime: {error}"))?;
@@ -147,9 +157,9 @@ fn tell_on(
         });
         let told = match World::start_on(start(), stage.clone()).await {
             Ok(world) => {
-                Teller { world, passes_seen: 0, failures: Vec::new(), given: &scenario.given, log }
-                    .tell(&scenario.steps, &scenario.always)
-                    .await
+                let (failures, laid, sent) = (Vec::new(), Vec::new(), Vec::new());
+                let teller = Teller { world, scenario, passes_seen: 0, failures, laid, sent, log };
+                Ok(teller.tell().await)
             }
             Err(error) => Err(chain(&error)),
         };
@@ -172,40 +182,52 @@ fn settings(scenario: &Scenario) -> Result<PluginSettings, String> {
 /// A scenario under way.
 pub(super) struct Teller<'a> {
     pub(super) world: World,
+    pub(super) scenario: &'a Scenario,
     /// Passes that an earlier look at the writes has taken in.
     pub(super) passes_seen: usize,
     pub(super) failures: Vec<Failure>,
-    pub(super) given: &'a [Value],
+    /// What was laid in the way of requests; its place in here is its mark.
+    laid: Vec<Laid>,
+    /// Objects that users have sent, where an expectation asks for texts.
+    pub(super) sent: Vec<Value>,
     /// What is logged, where an expectation asks for it.
     pub(super) log: Option<Log>,
 }
 
 impl Teller<'_> {
-    async fn tell(mut self, steps: &[Step], always: &[Assertion]) -> Result<Told, String> {
+    /// What was otherwise than expected is told also where a later step cannot be done.
+    async fn tell(mut self) -> Told {
+        let (mut error, mut broken_off) = (None, false);
+        let Scenario { steps, always, .. } = self.scenario;
         for (number, step) in one_after_another(steps) {
-            let found = match step {
-                Step::Expect(expect) => verify::verify(&mut self, expect).await,
-                Step::Refused(refused) => self.refused(refused).await,
-                step => self.act(step).await.map(|()| Vec::new()),
-            };
-            let after = match found {
-                Ok(mut found) => self.hold(always, &mut found).await.map(|()| found),
-                Err(error) => Err(error),
-            };
-            match after {
-                Ok(found) => {
-                    self.failures
-                        .extend(found.into_iter().map(|difference| Failure { step: number, difference }));
+            let mut found = Vec::new();
+            let mut done = match step {
+                Step::Expect(expect) => verify::verify(&mut self, expect, &mut found).await,
+                Step::Refused(refused) => {
+                    self.refused(refused).await.map(|difference| found.extend(difference))
                 }
+                step => self.act(number, step).await,
+            };
+            if done.is_ok() {
+                done = self.hold(always, &mut found).await;
+            }
+            self.failures.extend(found.into_iter().map(|difference| Failure { step: number, difference }));
+            match done {
+                Ok(()) => {}
                 Err(error @ (WorldError::Restless { .. } | WorldError::ClusterRestless { .. })) => {
                     let difference = Difference::new("the world", "comes to rest", error.to_string());
                     self.failures.push(Failure { step: number, difference });
-                    break;
+                    broken_off = true;
                 }
-                Err(error) => return Err(format!("step {number}: {}", chain(&error))),
+                Err(cause) => error = Some(format!("step {number}: {}", chain(&cause))),
+            }
+            if broken_off || error.is_some() {
+                return Told { failures: self.failures, error, passes: self.world.passes };
             }
         }
-        Ok(Told { failures: self.failures, passes: self.world.passes })
+        let idle = self.world.idle().into_iter().filter_map(|mark| self.laid.get(mark));
+        self.failures.extend(idle.map(Laid::unspent));
+        Told { failures: self.failures, error, passes: self.world.passes }
     }
 
     /// What holds after every step.
@@ -222,9 +244,12 @@ impl Teller<'_> {
         Ok(())
     }
 
-    async fn act(&mut self, step: &Step) -> Result<(), WorldError> {
+    async fn act(&mut self, number: usize, step: &Step) -> Result<(), WorldError> {
         let request = UserRequest::of(step, &self.world.kinds).map_err(no_kind)?;
         if let Some(request) = request {
+            if self.log.is_some() {
+                self.sent.extend(sent(step));
+            }
             self.world.request(&request).await?;
             return self.world.settle().await;
         }
@@ -232,14 +257,23 @@ impl Teller<'_> {
             Step::Advance(duration::HumanDuration(by)) => self.world.advance(*by).await,
             Step::Restart(RestartTarget::Host) => self.world.restart().await,
             Step::Swap(SwapTarget::Plugin) => self.world.swap().await,
-            Step::CutWatches(cut) => self.world.cut_watches(cut.kind.clone()).await,
+            Step::CutWatches(cut) => {
+                self.check_kind(cut.kind.as_deref())?;
+                self.world.cut_watches(cut.kind.clone()).await
+            }
             Step::Install(names) => self.world.install(names).await,
             Step::Uninstall(names) => self.world.uninstall(names).await,
             Step::Fail(fail) => {
-                self.world.fail(fault(fail));
+                self.check_kind(fail.kind.as_deref())?;
+                self.world.fail(fault(fail, self.laid.len()));
+                self.laid.push(Laid::fail(number, fail));
                 Ok(())
             }
-            Step::Before(before) => self.lay(before),
+            Step::Before(before) => {
+                self.lay(before)?;
+                self.laid.push(Laid::before(number, before));
+                Ok(())
+            }
             Step::Resync(times) => {
                 for _ in 0..*times {
                     self.world.resync().await?;
@@ -260,7 +294,7 @@ impl Teller<'_> {
     }
 
     /// A request that must be refused.
-    async fn refused(&mut self, step: &RefusedStep) -> Result<Vec<Difference>, WorldError> {
+    async fn refused(&mut self, step: &RefusedStep) -> Result<Option<Difference>, WorldError> {
         let RefusedStep { step, code, message } = step;
         let request =
             UserRequest::of(step, &self.world.kinds).map_err(no_kind)?.ok_or(WorldError::NoRequest)?;
@@ -277,7 +311,7 @@ impl Teller<'_> {
             Err(WorldError::Refused { code, reason, .. })
                 if wanted_code.is_none_or(|wanted| code == Some(wanted)) && reason.contains(wanted) =>
             {
-                return Ok(Vec::new());
+                return Ok(None);
             }
             Err(WorldError::Refused { code, reason, .. }) => {
                 format!(
@@ -287,7 +321,7 @@ impl Teller<'_> {
             }
             Err(other) => return Err(other),
         };
-        Ok(vec![Difference::new(about, expected, actual)])
+        Ok(Some(Difference::new(about, expected, actual)))
     }
 
     /// Requests of users wait for a write.
@@ -303,8 +337,20 @@ impl Teller<'_> {
             requests.push(UserRequest::of(step, kinds).map_err(no_kind)?.ok_or(WorldError::NoRequest)?);
         }
         let write = WriteName { verb: verb.clone(), name: name.clone() };
-        self.world.ambushes.lay(write, plural, requests);
+        self.world.ambushes.lay(write, plural, requests, self.laid.len());
         Ok(())
+    }
+
+    /// A kind that is named alone, or a plural, is refused where nothing will ever be called so: neither what is known here or
+    /// served now, nor what the scenario itself defines in whatever step.
+    fn check_kind(&self, kind: Option<&str>) -> Result<(), WorldError> {
+        let Some(kind) = kind else { return Ok(()) };
+        let known = self.world.kinds.check(kind);
+        if known.is_ok() || self.world.may_serve(kind) {
+            return Ok(());
+        }
+        let own = self.scenario.definitions();
+        if Kinds::with_crds(own).check(kind).is_ok() { Ok(()) } else { known.map_err(no_kind) }
     }
 
     /// The kind that is meant.
@@ -315,6 +361,36 @@ impl Teller<'_> {
 
 fn no_kind(error: KindError) -> WorldError {
     WorldError::Refused { what: "cannot tell what is meant".into(), reason: error.to_string(), code: None }
+}
+
+/// The names of a plugin's controllers.
+fn names(guest: &Arc<dyn Guest>) -> impl Iterator<Item = &str> {
+    guest.manifest().controllers.iter().map(|controller| controller.name.as_str())
+}
+
+/// A controller of which calls are expected, and which the plugin does not have.
+fn unknown_controller<'s>(scenario: &'s Scenario, guest: &Arc<dyn Guest>) -> Option<(usize, &'s str)> {
+    one_after_another(&scenario.steps).into_iter().find_map(|(number, step)| {
+        let Step::Expect(expect) = step else { return None };
+        let Some(ExpectedCalls::ByController(each)) = &expect.calls else { return None };
+        let unknown = each.keys().find(|controller| !names(guest).any(|name| name == controller.as_str()));
+        unknown.map(|controller| (number, controller.as_str()))
+    })
+}
+
+/// What a user's request brings, as an object; none for one that brings nothing.
+fn sent(step: &Step) -> Option<Value> {
+    match step {
+        Step::Apply(object) | Step::Create(object) | Step::Replace(object) => Some(object.clone()),
+        Step::Patch(patch) => {
+            let mut object = patch.merge.clone();
+            let fields = object.as_object_mut()?;
+            fields.insert("kind".to_owned(), patch.kind.clone().into());
+            fields.insert("metadata".to_owned(), json!({ "namespace": patch.namespace, "name": patch.name }));
+            Some(object)
+        }
+        _ => None,
+    }
 }
 
 /// Every step with the number of the one in the file that it stands in.
@@ -333,7 +409,7 @@ fn one_after_another(steps: &[Step]) -> Vec<(usize, &Step)> {
 }
 
 /// A fault as the sandbox takes it, from the words of scenario files.
-fn fault(step: &FailStep) -> Fault {
+fn fault(step: &FailStep, mark: usize) -> Fault {
     let (verb, subresource) = match step.verb.as_deref() {
         Some("apply-status") => (Some("apply"), Some("status")),
         Some("apply") => (Some("apply"), Some("")),
@@ -355,6 +431,7 @@ fn fault(step: &FailStep) -> Fault {
             Effect::None => evenkeel_sandbox::Effect::None,
             Effect::Written => evenkeel_sandbox::Effect::Written,
         },
+        mark,
     }
 }
 

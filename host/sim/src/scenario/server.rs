@@ -80,7 +80,8 @@ impl Server {
     ) -> Result<Option<Value>, WorldError> {
         match self {
             Self::Embedded(sandbox) => {
-                let namespace = namespace.unwrap_or_default();
+                // As for kubectl: what lies in a namespace lies in this one where none is named.
+                let namespace = if kind.namespaced { namespace.unwrap_or("default") } else { "" };
                 Ok(sandbox.get(&kind.gvk.api_version(), &kind.gvk.kind, namespace, name))
             }
             Self::Cluster(stage) => stage.object(kind, namespace, name).await.map_err(unread),
@@ -117,6 +118,23 @@ impl Server {
                 fault.kind = fault.kind.map(|kind| plural(&kind, kinds));
                 stage.edge.fail(fault);
             }
+        }
+    }
+
+    /// The marks of faults that have hit nothing yet. On a cluster, where one pass may do what in the sandbox two do, none
+    /// are told.
+    pub(super) fn idle_faults(&self) -> Vec<usize> {
+        match self {
+            Self::Embedded(sandbox) => sandbox.idle_faults().iter().map(|fault| fault.mark).collect(),
+            Self::Cluster(_) => Vec::new(),
+        }
+    }
+
+    /// Whether a kind or a plural is called so that may be served now. A cluster may serve more than is known here.
+    pub(super) fn may_serve(&self, kind: &str) -> bool {
+        match self {
+            Self::Embedded(sandbox) => sandbox.serves(kind),
+            Self::Cluster(_) => true,
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::checked;
 use super::duration::HumanDuration;
 use super::expected::Expect;
 use super::kinds::{KindError, KindInfo, Kinds};
@@ -14,11 +15,11 @@ use super::kinds::{KindError, KindInfo, Kinds};
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// Server-side apply by a user, forced.
-    Apply(Value),
+    Apply(#[serde(deserialize_with = "checked::named_object")] Value),
     /// Create by a user.
-    Create(Value),
+    Create(#[serde(deserialize_with = "checked::object")] Value),
     /// Replace by a user.
-    Replace(Value),
+    Replace(#[serde(deserialize_with = "checked::named_object")] Value),
     /// A merge patch by a user.
     Patch(PatchStep),
     /// A delete by a user.
@@ -49,6 +50,45 @@ pub enum Step {
     Resync(u32),
     /// What must be so now.
     Expect(Box<Expect>),
+}
+
+/// So many steps may a scenario have, those of each turn of a `repeat` and each turn of a `resync` counted: the host runs to its
+/// rest after each.
+pub const STEPS_MAX: u64 = 10_000;
+
+impl Step {
+    /// The steps that it holds.
+    pub fn within(&self) -> &[Step] {
+        match self {
+            Self::Before(before) => &before.steps,
+            Self::Repeat(repeat) => &repeat.steps,
+            Self::Refused(refused) => std::slice::from_ref(&*refused.step),
+            _ => &[],
+        }
+    }
+
+    /// How many steps it comes to; at least one, so that many of nothing are many.
+    pub fn turns(&self) -> u64 {
+        match self {
+            Self::Resync(times) => u64::from(*times).max(1),
+            Self::Repeat(repeat) => sum(repeat.steps.iter().map(Self::turns)).max(1),
+            _ => 1,
+        }
+    }
+}
+
+/// As [`Step::turns`], for a step as it is written: what is too much is not even read.
+fn written_turns(step: &Value) -> u64 {
+    if let Some(repeat) = step.get("repeat") {
+        let times = repeat.get("times").and_then(Value::as_u64).unwrap_or(1);
+        let steps = repeat.get("steps").and_then(Value::as_array).into_iter().flatten();
+        return times.saturating_mul(sum(steps.map(written_turns))).max(1);
+    }
+    step.get("resync").and_then(Value::as_u64).unwrap_or(1).max(1)
+}
+
+fn sum(turns: impl Iterator<Item = u64>) -> u64 {
+    turns.fold(0, u64::saturating_add)
 }
 
 /// What `restart` starts anew.
@@ -125,6 +165,7 @@ macro_rules! names_an_object {
             #[serde(default)]
             pub namespace: Option<String>,
             /// The name.
+            #[serde(deserialize_with = "crate::scenario::checked::name")]
             pub name: String,
             $($(#[$meta])* pub $field: $type,)*
         }
@@ -193,7 +234,7 @@ pub struct CutStep {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct FailStep {
     /// The write, by its verb as in `writes`; any where absent. `get` and `list` are possible too.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::verb")]
     pub verb: Option<String>,
     /// The kind; any where absent.
     #[serde(default)]
@@ -202,6 +243,7 @@ pub struct FailStep {
     #[serde(default)]
     pub name: Option<String>,
     /// HTTP status.
+    #[serde(deserialize_with = "checked::code")]
     pub code: u16,
     /// Kubernetes' reason; follows from the code where absent.
     #[serde(default)]
@@ -210,7 +252,7 @@ pub struct FailStep {
     #[serde(default)]
     pub message: Option<String>,
     /// How often; once where absent.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::times")]
     pub times: Option<u32>,
     /// Whether the write is done all the same.
     #[serde(default)]
@@ -222,7 +264,7 @@ pub struct FailStep {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct BeforeStep {
     /// The write, by its verb as in `writes`; any where absent. Those that change finalizers are patches, like `patch`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "checked::write_verb")]
     pub verb: Option<String>,
     /// The kind; any where absent.
     #[serde(default)]
@@ -280,7 +322,16 @@ impl<'de> Deserialize<'de> for RefusedStep {
         ];
         let mut requests = requests.into_iter().flatten();
         match (requests.next(), requests.next()) {
-            (Some(step), None) => Ok(Self { step: Box::new(step), code, message }),
+            (Some(step), None) => {
+                match &step {
+                    Step::Apply(object) | Step::Replace(object) => checked::is_named(object),
+                    // What is wrong with its name may be what is tested.
+                    Step::Create(object) => checked::is_object(object),
+                    _ => Ok(()),
+                }
+                .map_err(serde::de::Error::custom)?;
+                Ok(Self { step: Box::new(step), code, message })
+            }
             _ => Err(serde::de::Error::custom(
                 "one request is refused: apply, create, replace, patch or delete",
             )),
@@ -316,6 +367,11 @@ impl<'de> Deserialize<'de> for RepeatStep {
             steps: Vec<Value>,
         }
         let Written { times, steps } = Written::deserialize(deserializer)?;
+        let all = u64::from(times).saturating_mul(sum(steps.iter().map(written_turns)));
+        if all > STEPS_MAX {
+            let told = format!("repeat: its turns come to {all} steps; a scenario may have {STEPS_MAX}");
+            return Err(serde::de::Error::custom(told));
+        }
         let expanded = expand(times, &steps).map_err(serde::de::Error::custom)?;
         let steps = expanded.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
         Ok(Self { steps: steps.map_err(serde::de::Error::custom)? })

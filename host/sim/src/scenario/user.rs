@@ -1,5 +1,7 @@
 //! What a user does: a step as the request that it stands for.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 use super::kinds::{KindError, KindInfo, Kinds};
@@ -67,7 +69,7 @@ fn patch(step: &PatchStep, kinds: &Kinds) -> Result<UserRequest, KindError> {
     let manager = step.manager.as_deref().unwrap_or("user");
     Ok(UserRequest {
         method: "PATCH",
-        target: format!("{path}?fieldManager={manager}"),
+        target: format!("{path}?fieldManager={}", encoded(manager)),
         content_type: "application/merge-patch+json",
         body: step.merge.to_string().into_bytes(),
     })
@@ -108,13 +110,30 @@ pub fn path(
         format!("/apis/{}/{}", kind.gvk.group, kind.gvk.version)
     };
     if kind.namespaced {
-        path = format!("{path}/namespaces/{}", namespace.unwrap_or("default"));
+        path = format!("{path}/namespaces/{}", encoded(namespace.unwrap_or("default")));
     }
     path = format!("{path}/{}", kind.plural);
     for part in [name, subresource].into_iter().flatten() {
-        path = format!("{path}/{part}");
+        path = format!("{path}/{}", encoded(part));
     }
     path
+}
+
+/// A text as one part of a path, or as a value in a query: the server reads it as it was, and says itself what is wrong with it.
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            // A `+` would be read as a space in a query, and `&` and `=` end a value there.
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'@' | b',' => {
+                encoded.push(char::from(byte));
+            }
+            other => {
+                let _ = write!(encoded, "%{other:02X}");
+            }
+        }
+    }
+    encoded
 }
 
 /// The body of a deletion.
@@ -122,4 +141,37 @@ pub fn delete_options(propagation: &str) -> Vec<u8> {
     serde_json::json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation})
         .to_string()
         .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_name_is_one_part_of_the_path_whatever_stands_in_it() {
+        let kinds = Kinds::with_crds([]);
+        for (step, expected) in [
+            (
+                json!({"delete": {"kind": "Pod", "namespace": "a b", "name": "c/d"}}),
+                "DELETE /api/v1/namespaces/a%20b/pods/c%2Fd",
+            ),
+            (
+                json!({"patch": {"kind": "ClusterRole", "name": "system:node", "manager": "a&b+c", "merge": {}}}),
+                "PATCH /apis/rbac.authorization.k8s.io/v1/clusterroles/system:node?fieldManager=a%26b%2Bc",
+            ),
+            (
+                json!({"apply": {"kind": "Namespace", "metadata": {"name": "ä?"}}}),
+                "PATCH /api/v1/namespaces/%C3%A4%3F?fieldManager=user&force=true",
+            ),
+            (
+                json!({"create": {"kind": "Pod", "metadata": {"name": "a b"}}}),
+                "POST /api/v1/namespaces/default/pods?fieldManager=user",
+            ),
+        ] {
+            let step: Step = serde_json::from_value(step).expect("a step");
+            let request = UserRequest::of(&step, &kinds).expect("the kind is known").expect("a request");
+            assert_eq!(format!("{} {}", request.method, request.target), expected);
+        }
+    }
 }

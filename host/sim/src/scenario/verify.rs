@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use evenkeel_core::contract::FailureKind;
 use evenkeel_engine::PassRecord;
 use serde_json::Value;
 
@@ -16,32 +17,35 @@ use super::step::Named;
 use super::story;
 use super::world::WorldError;
 
-/// Everything that is otherwise than expected.
-pub(super) async fn verify(teller: &mut Teller<'_>, expect: &Expect) -> Result<Vec<Difference>, WorldError> {
-    let mut found = Vec::new();
-    writes(teller, expect, &mut found);
+/// Everything that is otherwise than expected; what is found before something cannot be looked at stays found.
+pub(super) async fn verify(
+    teller: &mut Teller<'_>,
+    expect: &Expect,
+    found: &mut Vec<Difference>,
+) -> Result<(), WorldError> {
+    writes(teller, expect, found);
     if expect.quiet {
-        quiet(teller, expect, &mut found).await?;
+        quiet(teller, expect, found).await?;
     }
     for (index, object) in expect.objects.iter().enumerate() {
         let differences = present(teller, object).await?.into_iter();
         found.extend(differences.map(|difference| difference.below(["objects", &index.to_string()])));
     }
     for object in &expect.absent {
-        absent(teller, object, &mut found).await?;
+        absent(teller, object, found).await?;
     }
     for fields in &expect.fields_absent {
-        fields_absent(teller, fields, &mut found).await?;
+        fields_absent(teller, fields, found).await?;
     }
     for assertion in &expect.assert {
-        asserted(teller, assertion, &mut found).await?;
+        asserted(teller, assertion, found).await?;
     }
-    events(teller, expect, &mut found).await?;
+    events(teller, expect, found).await?;
     for text in &expect.text_absent {
-        text_absent(teller, text, &mut found).await?;
+        text_absent(teller, text, found).await?;
     }
     if let Some(requeue) = &expect.requeue {
-        requeued(teller, requeue, &mut found);
+        requeued(teller, requeue, found);
     }
     if let Some(failed) = &expect.failed {
         found.extend(failure(teller, failed));
@@ -52,7 +56,7 @@ pub(super) async fn verify(teller: &mut Teller<'_>, expect: &Expect) -> Result<V
             differences.into_iter().map(|said| Difference::new(format!("provider {name}"), "", said)),
         );
     }
-    Ok(found)
+    Ok(())
 }
 
 /// What was written since the last look. A look that asks for no writes leaves them for the next.
@@ -319,16 +323,20 @@ fn is(wanted: &ExpectedEvent, event: &Published) -> bool {
         && wanted.message.as_ref().is_none_or(|part| event.message.contains(part))
 }
 
-/// The text stands in nothing that the host put out: no object but the given ones, no Event, no line of the journal or
-/// the log.
+/// Where an object lies that names no namespace.
+fn namespace_of(object: &Value) -> &str {
+    Named::of(object).namespace.unwrap_or("default")
+}
+
+/// The text stands in nothing that the host put out: no object but those given or sent by users, no Event, no line of the
+/// journal or the log.
 async fn text_absent(teller: &Teller<'_>, text: &str, found: &mut Vec<Difference>) -> Result<(), WorldError> {
-    let inputs: Vec<_> = teller.given.iter().filter(|object| object.to_string().contains(text)).collect();
+    let inputs = teller.scenario.given.iter().chain(&teller.sent);
+    let inputs: Vec<_> = inputs.filter(|object| object.to_string().contains(text)).collect();
     let is_input = |object: &Value| {
-        inputs.iter().any(|input| {
-            ["/kind", "/metadata/namespace", "/metadata/name"]
-                .iter()
-                .all(|p| input.pointer(p) == object.pointer(p))
-        })
+        let named =
+            |object: &Value| Named { namespace: Some(namespace_of(object)), ..Named::of(object) }.to_string();
+        inputs.iter().any(|input| named(input) == named(object))
     };
     for object in teller.world.dump().await? {
         let mut shown = object.clone();
@@ -384,7 +392,7 @@ fn failure(teller: &Teller<'_>, expected: &ExpectedFailure) -> Option<Difference
         .rev()
         .find(|record| story::controller(record) == *controller && story::key(record) == *key);
     let wanted = {
-        let kind = kind.map_or_else(|| "a failure".to_owned(), |kind| format!("{kind:?}"));
+        let kind = kind.map_or_else(|| "a failure".to_owned(), |kind| word(kind).to_owned());
         message.as_ref().map_or_else(|| kind.clone(), |part| format!("{kind}: …{part}…"))
     };
     let at = format!("the last pass of {controller} {key}");
@@ -397,8 +405,38 @@ fn failure(teller: &Teller<'_>, expected: &ExpectedFailure) -> Option<Difference
             if fits {
                 return None;
             }
-            format!("{:?}: {}", failure.kind, failure.message)
+            format!("{}: {}", word(failure.kind), failure.message)
         }
     };
     Some(Difference::new(at, wanted, actual))
+}
+
+/// A kind of failure as scenario files call it.
+fn word(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::Transient => "transient",
+        FailureKind::Invalid => "invalid",
+        FailureKind::Denied => "denied",
+        FailureKind::Conflict => "conflict",
+        FailureKind::NotFound => "not-found",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_of_failure_is_told_by_the_word_that_a_file_has_for_it() {
+        for kind in [
+            FailureKind::Transient,
+            FailureKind::Invalid,
+            FailureKind::Denied,
+            FailureKind::Conflict,
+            FailureKind::NotFound,
+        ] {
+            let read: FailureKind = serde_json::from_value(word(kind).into()).expect("a file may say so");
+            assert_eq!(read, kind);
+        }
+    }
 }

@@ -347,6 +347,20 @@ impl World {
         self.server.fail(fault, &self.kinds);
     }
 
+    /// The marks of what a scenario laid and nothing came to, in the order of their marks: requests that were to fail, or to be
+    /// preceded by others.
+    pub fn idle(&self) -> Vec<usize> {
+        let before = self.in_order().then(|| self.ambushes.idle()).into_iter().flatten();
+        let mut marks: Vec<usize> = self.server.idle_faults().into_iter().chain(before).collect();
+        marks.sort_unstable();
+        marks
+    }
+
+    /// Whether a kind or a plural is called so that may be served now.
+    pub(super) fn may_serve(&self, kind: &str) -> bool {
+        self.server.may_serve(kind)
+    }
+
     /// The simulated far end of a provider.
     pub fn twin(&self, name: &str) -> Result<&Arc<dyn Twin>, WorldError> {
         self.twins.get(name).ok_or_else(|| WorldError::Provider(name.to_owned()))

@@ -1,5 +1,7 @@
 //! Where the nodes of a YAML text stand, so that one of them can be replaced and the rest stays as a person wrote it.
 
+mod list;
+
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
@@ -33,18 +35,31 @@ enum Node {
 
 type Token<'a> = (Event<'a>, Range<usize>);
 
-/// The first document of a text; none where it is no YAML.
-pub(super) fn read(text: &str) -> Option<Placed> {
-    let mut tokens = Vec::new();
+/// What is to stand in the place of some bytes.
+pub(super) type Edit = (Range<usize>, String);
+
+/// The first document of a text, and all its comments.
+#[derive(Debug)]
+pub(super) struct Document<'t> {
+    text: &'t str,
+    root: Placed,
+    comments: Vec<Range<usize>>,
+}
+
+/// None where the text is no YAML.
+pub(super) fn read(text: &str) -> Option<Document<'_>> {
+    let (mut tokens, mut comments, mut ended) = (Vec::new(), Vec::new(), false);
     for token in Parser::new_from_str(text) {
         let (event, span) = token.ok()?;
         match event {
-            Event::StreamStart | Event::DocumentStart(..) | Event::Comment(..) | Event::Anchor(..) => {}
-            Event::StreamEnd | Event::DocumentEnd => break,
-            event => tokens.push((event, span.byte_range()?)),
+            Event::StreamStart | Event::DocumentStart(..) | Event::Anchor(..) => {}
+            Event::Comment(..) => comments.push(span.byte_range()?),
+            Event::StreamEnd | Event::DocumentEnd => ended = true,
+            event if !ended => tokens.push((event, span.byte_range()?)),
+            _ => {}
         }
     }
-    node(&mut tokens.into_iter())
+    Some(Document { text, root: node(&mut tokens.into_iter())?, comments })
 }
 
 fn node<'a>(tokens: &mut impl Iterator<Item = Token<'a>>) -> Option<Placed> {
@@ -116,55 +131,56 @@ impl Placed {
         }
         Some((at, flow))
     }
+}
 
-    /// What to write, and where, so that the node at a path becomes this value. None where it does not stand there in a form
-    /// that can be replaced: scalars and lists of scalars can.
-    pub(super) fn replacement(
-        &self,
-        text: &str,
-        path: &[String],
-        value: &Value,
-    ) -> Option<(Range<usize>, String)> {
-        let (at, in_flow) = self.find(path)?;
+impl Document<'_> {
+    /// What to write, and where, so that the node at a path becomes this value and nothing else changes. None where it does not
+    /// stand there in a form that can be replaced: scalars and lists of scalars can.
+    pub(super) fn replacement(&self, path: &[String], value: &Value) -> Option<Vec<Edit>> {
+        let (at, in_flow) = self.root.find(path)?;
         match (&at.node, value) {
             (Node::Scalar(_), Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {
                 // A value that is not there has no place of its own.
-                (!at.range.is_empty()).then(|| (at.range.clone(), scalar(value, in_flow)))
+                (!at.range.is_empty()).then(|| vec![(at.range.clone(), scalar(value, in_flow))])
             }
-            (Node::List { items, .. }, Value::Array(values)) => {
+            (Node::List { items, style }, Value::Array(values)) => {
                 let simple = items.iter().all(|item| matches!(item.node, Node::Scalar(_)))
                     && values.iter().all(|value| !value.is_array() && !value.is_object());
-                simple.then(|| list(text, at, in_flow, values)).flatten()
+                if !simple {
+                    return None;
+                }
+                if *style == StructureStyle::Block {
+                    return list::block(self.text, at, items, values);
+                }
+                // Between brackets a comment has no place that it could keep.
+                if self.comments.iter().any(|comment| at.range.contains(&comment.start)) {
+                    return None;
+                }
+                if !in_flow {
+                    return list::opened(self.text, at, values);
+                }
+                let items: Vec<String> = values.iter().map(|value| scalar(value, true)).collect();
+                Some(vec![(at.range.clone(), format!("[{}]", items.join(", ")))])
             }
             _ => None,
         }
     }
+
+    /// All comments, in order.
+    pub(super) fn comments(&self) -> Vec<&str> {
+        let comments = self.comments.iter().filter_map(|range| self.text.get(range.clone()));
+        comments.map(str::trim_end).collect()
+    }
 }
 
-/// A list of scalars: an item a line, or between brackets where it stands within them or is empty.
-fn list(text: &str, at: &Placed, in_flow: bool, values: &[Value]) -> Option<(Range<usize>, String)> {
-    if in_flow {
-        let items: Vec<String> = values.iter().map(|value| scalar(value, true)).collect();
-        return Some((at.range.clone(), format!("[{}]", items.join(", "))));
+/// A text with all these changes, none of which overlap.
+pub(super) fn with(text: &str, mut edits: Vec<Edit>) -> String {
+    edits.sort_by_key(|(range, _)| std::cmp::Reverse((range.start, range.end)));
+    let mut new = text.to_owned();
+    for (range, replacement) in edits {
+        new.replace_range(range, &replacement);
     }
-    let key = at.key.as_ref()?;
-    let range = key.end..at.range.end;
-    if values.is_empty() {
-        return Some((range, ": []".to_owned()));
-    }
-    let begin_of_line = |at: usize| text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    if let Node::List { style: StructureStyle::Block, .. } = &at.node {
-        // From its first dash on, so that what stands beside the key stays.
-        let line = begin_of_line(at.range.start);
-        let indent = text[line..at.range.start].find('-')?;
-        let items: Vec<String> = values.iter().map(|value| format!("- {}", scalar(value, false))).collect();
-        let separator = format!("\n{}", " ".repeat(indent));
-        return Some((line + indent..at.range.end, items.join(&separator)));
-    }
-    let pad = " ".repeat(text[begin_of_line(key.start)..key.start].chars().count() + 2);
-    let items: Vec<String> =
-        values.iter().map(|value| format!("\n{pad}- {}", scalar(value, false))).collect();
-    Some((range, format!(":{}", items.concat())))
+    new
 }
 
 /// A scalar as YAML, plain where that reads back as the same value.
@@ -205,10 +221,10 @@ steps:
     fn check(path: &str, value: Value, snapshot: Expect) {
         let path: Vec<String> = path.split('/').map(str::to_owned).collect();
         let read = read(TEXT).expect("it is YAML");
-        let shown = match read.replacement(TEXT, &path, &value) {
+        let shown = match read.replacement(&path, &value) {
             None => "not to be replaced\n".to_owned(),
-            Some((range, new)) => {
-                let text = format!("{}{new}{}", &TEXT[..range.start], &TEXT[range.end..]);
+            Some(edits) => {
+                let text = with(TEXT, edits);
                 let lines = similar::TextDiff::from_lines(TEXT, &text);
                 let changes = lines.iter_all_changes().filter(|c| c.tag() != similar::ChangeTag::Equal);
                 changes.map(|change| format!("{}{}", change.tag(), change.value())).collect()
@@ -275,7 +291,7 @@ steps:
             -      writes: # in order
             -        - apply Ä a/b
             -        - "apply Y a/c"
-            +      writes: []
+            +      writes: [] # in order
         "#]],
         );
         check(
@@ -288,6 +304,70 @@ steps:
             +        - "y"
         "#]],
         );
+    }
+
+    /// A list `a` of these lines becomes these values.
+    fn listed(lines: &str, values: Value) -> String {
+        let text = format!("a:{lines}\nb: 1 # the end\n");
+        let path = ["a".to_owned()];
+        let edits = read(&text).expect("it is YAML").replacement(&path, &values);
+        edits.map_or_else(
+            || "not to be replaced".to_owned(),
+            |edits| {
+                let new = with(&text, edits);
+                let end = "b: 1 # the end\n";
+                new.strip_prefix("a:").and_then(|rest| rest.strip_suffix(end)).unwrap_or(&new).to_owned()
+            },
+        )
+    }
+
+    #[test]
+    fn items_that_stay_keep_their_lines_and_comments_stay_in_any_case() {
+        for (lines, values, expected) in [
+            (
+                "\n  - x # one\n  # two\n  - 'v'",
+                json!(["x", "z", "v"]),
+                "\n  - x # one\n  - z\n  # two\n  - 'v'\n",
+            ),
+            ("\n  - x # one\n  - v", json!(["z", "v"]), "\n  - z # one\n  - v\n"),
+            ("\n  - x # one\n  # two\n  - v", json!(["v"]), "\n  # one\n  # two\n  - v\n"),
+            ("\n- x\n- v", json!(["w", "x", "v", "z"]), "\n- w\n- x\n- v\n- z\n"),
+            (" # all\n  - x # one\n\n  - v", json!([]), " [] # all\n  # one\n\n"),
+            (" [] # none yet", json!(["x"]), " # none yet\n  - x\n"),
+            (" [x, v] # two", json!(["z"]), " # two\n  - z\n"),
+            (" [x, # one\n    v]", json!(["z"]), "not to be replaced"),
+            (" [x, v] # two", json!([]), " [] # two\n"),
+            ("\n  - - x", json!(["z"]), "not to be replaced"),
+            (" &all\n  - x", json!([]), "not to be replaced"),
+        ] {
+            assert_eq!(listed(lines, values.clone()), expected, "{lines} {values}");
+        }
+    }
+
+    #[test]
+    fn lines_end_as_they_did() {
+        let crlf = |text: &str| text.replace('\n', "\r\n");
+        for (text, values, expected) in [
+            (
+                "b: 1\na:\n  - x # one\n  - v\n",
+                json!(["x", "z", "v"]),
+                "b: 1\na:\n  - x # one\n  - z\n  - v\n",
+            ),
+            ("b: 1\na:\n  - x\n  - v\n", json!(["v"]), "b: 1\na:\n  - v\n"),
+            ("b: 1\na: [] # none\n", json!(["v"]), "b: 1\na: # none\n  - v\n"),
+            ("b: 1\na:\n  - x", json!(["x", "v"]), "b: 1\na:\n  - x\n  - v"),
+        ] {
+            let text = crlf(text);
+            let document = read(&text).expect("it is YAML");
+            let edits = document.replacement(&["a".to_owned()], &values).expect("it can be replaced");
+            assert_eq!(with(&text, edits), crlf(expected));
+        }
+    }
+
+    #[test]
+    fn every_comment_is_found() {
+        let text = "# a\nb: 1 # c\nd: [ # e\n]\nf:\n  - g # h\n# i\n";
+        assert_eq!(read(text).expect("it is YAML").comments(), ["# a", "# c", "# e", "# h", "# i"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use expect_test::expect;
 
-use super::{GIVEN, found, holds, refused};
+use super::{GIVEN, found, holds, outcome, refused};
 
 fn finds(expectation: &str, snapshot: expect_test::Expect) {
     snapshot.assert_eq(&found(&format!("{GIVEN}steps: [{{expect: {expectation}}}]\n")));
@@ -82,11 +82,11 @@ fn a_failure_is_told_by_its_kind_and_message() {
     ));
     let other = "steps: [{expect: {failed: {controller: copy, key: default/a, kind: denied}}}]\n";
     expect![[r#"
-        step 1: the last pass of copy default/a: Denied but Invalid: no good
+        step 1: the last pass of copy default/a: denied but invalid: no good
     "#]]
     .assert_eq(&found(&format!("{given}{other}")));
     expect![[r#"
-        step 1: the last pass of copy default/a: Denied but no failure
+        step 1: the last pass of copy default/a: denied but no failure
     "#]]
     .assert_eq(&found(&format!("{GIVEN}{other}")));
 }
@@ -114,6 +114,62 @@ fn a_text_that_must_not_be_put_out_is_found_wherever_it_is() {
         assert!(told.contains(place), "{place} is not among:\n{told}");
     }
     holds(&format!("{given}steps: [{{expect: {{text-absent: [hunter3]}}}}]\n"));
+}
+
+#[test]
+fn a_text_that_users_send_may_stand_in_what_they_sent() {
+    let map = |name: &str, text: &str| {
+        format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{text: {text}}}}}")
+    };
+    holds(&format!(
+        "{GIVEN}steps:
+  - create: {}
+  - apply: {}
+  - patch: {{kind: ConfigMap, name: a, merge: {{metadata: {{labels: {{copy: null}}}}, data: {{text: hunter2}}}}}}
+  - expect: {{text-absent: [hunter2]}}
+",
+        map("b", "hunter2"),
+        map("c", "hunter2")
+    ));
+}
+
+#[test]
+fn an_object_without_a_namespace_is_the_one_in_the_default_namespace() {
+    holds(&format!(
+        "{GIVEN}steps:
+  - expect:
+      objects: [{{kind: ConfigMap, metadata: {{name: a}}, data: {{text: hello}}}}]
+      absent: [{{kind: ConfigMap, name: nobody}}]
+      assert: [{{kind: ConfigMap, name: a-copy, that: self.data.text == 'hello'}}]
+"
+    ));
+    finds(
+        "{absent: [{kind: ConfigMap, name: a}]}",
+        expect![[r#"
+        step 1: ConfigMap a: nothing but there
+    "#]],
+    );
+}
+
+#[test]
+fn calls_of_a_controller_that_is_not_there_are_refused() {
+    let told = refused("steps: [{resync: 1}, {repeat: {times: 2, steps: [{expect: {calls: {cpy: 1}}}]}}]\n");
+    assert_eq!(told, "step 2: calls: the plugin has no \"cpy\"; it has copy, watch");
+}
+
+#[test]
+fn what_was_found_before_a_step_that_cannot_be_done_is_told_too() {
+    let text =
+        "steps: [{expect: {calls: 7}}, {delete: {kind: ConfigMap, name: 'no body'}}, {expect: {calls: 7}}]\n";
+    let outcome = outcome(text);
+    assert_eq!(
+        outcome.error.as_deref(),
+        Some(
+            "step 2: DELETE /api/v1/namespaces/default/configmaps/no%20body: configmaps \"no body\" not found"
+        )
+    );
+    let [failure] = outcome.failures.as_slice() else { panic!("{:?}", outcome.failures) };
+    assert_eq!((failure.step, failure.difference.at.as_str()), (1, "calls of the plugin"));
 }
 
 #[test]

@@ -52,6 +52,57 @@ fn what_the_server_refuses_before_a_write_is_told() {
 }
 
 #[test]
+fn what_is_laid_and_never_strikes_is_told_with_its_step_and_one_strike_is_enough() {
+    let told = found(&format!(
+        "{GIVEN}steps:
+  - fail: {{verb: delete, kind: configmaps, code: 500}}
+  - fail: {{verb: apply, kind: ConfigMap, name: a-copy, code: 500, times: 1000}}
+  - before: {{verb: patch, kind: ConfigMap, do: []}}
+  - repeat: {{times: 2, steps: [{{fail: {{verb: delete, name: 'x{{n}}', code: 500, times: 3}}}}]}}
+  - patch: {{kind: ConfigMap, namespace: default, name: a, merge: {{data: {{text: other}}}}}}
+  - expect: {{writes-include: [apply ConfigMap default/a-copy (failed)]}}
+"
+    ));
+    let line = |step: &str, request: &str, times: u32| {
+        format!(
+            "step {step}: strikes when it comes: {request} but none came up to the end: it struck 0 of {times} times\n"
+        )
+    };
+    let expected = [
+        line("1: fail", "delete configmaps", 1),
+        line("3: before", "patch ConfigMap", 1),
+        line("4: fail", "delete x1", 3),
+        line("4: fail", "delete x2", 3),
+    ];
+    assert_eq!(told, expected.concat());
+}
+
+#[test]
+fn a_kind_that_stands_alone_may_be_whatever_may_be_served() {
+    let crd = |kind: &str| {
+        format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: {0}s.e.com}}, \
+             spec: {{group: e.com, scope: Namespaced, names: {{kind: {kind}, plural: {0}s, singular: {0}, listKind: \
+             {kind}List}}, versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: \
+             object}}}}}}]}}}}",
+            kind.to_lowercase()
+        )
+    };
+    let with = |step: &str| {
+        format!("given: [{}]\nsteps: [{{cut-watches: {step}}}, {{create: {}}}]\n", crd("Foo"), crd("Bar"))
+    };
+    for kind in ["Pod", "pods", "PriorityClass", "DataVolume", "datavolumes", "Foo", "foos", "Bar", "bars"] {
+        holds(&with(&format!("{{kind: {kind}}}")));
+    }
+    for (kind, meant) in [("Configmap", "; is ConfigMap meant?"), ("foo", ""), ("Fo", "")] {
+        let expected = format!("step 1: cannot tell what is meant: no kind \"{kind}\" is known here{meant}");
+        assert_eq!(refused(&with(&format!("{{kind: {kind}}}"))), expected);
+        let fail = format!("steps: [{{fail: {{kind: {kind}, code: 500}}}}]\n");
+        assert_eq!(refused(&fail), expected);
+    }
+}
+
+#[test]
 fn only_requests_come_before_a_write() {
     let told = refused("steps: [{before: {do: [{advance: 1s}]}}]\n");
     assert_eq!(told, "step 1: `before` takes apply, create, replace, patch and delete");

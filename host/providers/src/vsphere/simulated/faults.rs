@@ -29,6 +29,7 @@ pub(crate) struct TaskFault {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct CallFault {
+    #[serde(deserialize_with = "method")]
     method: String,
     #[serde(default)]
     reason: Option<Reason>,
@@ -56,6 +57,54 @@ pub(crate) enum Effect {
 
 fn once() -> u32 {
     1
+}
+
+/// What a fault may be aimed at: every call but those of the session, a question or an operation by its name, or a method of
+/// vCenter.
+const METHODS: &[&str] = &[
+    "*",
+    "task",
+    "vm",
+    "vm-by-uuid",
+    "vm-by-name",
+    "placement",
+    "clone",
+    "reconfigure",
+    "power-on",
+    "power-off",
+    "shutdown-guest",
+    "destroy",
+    "RetrieveServiceContent",
+    "Login",
+    "FindByInventoryPath",
+    "FindAllByUuid",
+    "RetrievePropertiesEx",
+    "ContinueRetrievePropertiesEx",
+    "CreatePropertyCollector",
+    "CreateFilter",
+    "DestroyPropertyCollector",
+    "CreateListView",
+    "ModifyListView",
+    "DestroyView",
+    "WaitForUpdatesEx",
+    "CloneVM_Task",
+    "ReconfigVM_Task",
+    "PowerOnVM_Task",
+    "PowerOffVM_Task",
+    "ShutdownGuest",
+    "Destroy_Task",
+    "FindByUuid",
+    "Logout",
+];
+
+/// A name that no call has would be a fault that never strikes.
+fn method<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let method = String::deserialize(from)?;
+    if METHODS.contains(&method.as_str()) {
+        return Ok(method);
+    }
+    let known = METHODS.join(", ");
+    Err(serde::de::Error::custom(format!("no call is meant by the method {method:?}: it is one of {known}")))
 }
 
 impl Faults {
@@ -137,5 +186,43 @@ fn means(name: &str, call: &Call) -> bool {
         "shutdown-guest" => call.method == "ShutdownGuest",
         "destroy" => call.method == "Destroy_Task",
         method => call.method == method,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::vsphere::data::MoRef;
+
+    #[test]
+    fn a_fault_that_no_call_is_meant_by_is_refused() {
+        for method in ["nonsense", "Clone", "", "CloneVM"] {
+            let read: Result<CallFault, _> = serde_json::from_value(json!({ "method": method }));
+            let error = read.expect_err("no call is called so").to_string();
+            let expected =
+                format!("no call is meant by the method {method:?}: it is one of *, task, vm, vm-by-uuid, ");
+            assert!(error.starts_with(&expected) && error.contains("PowerOffVM_Task"), "{error}");
+        }
+        for method in METHODS {
+            let read: Result<CallFault, _> = serde_json::from_value(json!({ "method": method }));
+            assert_eq!(read.expect("it is known").method, *method);
+        }
+    }
+
+    #[test]
+    fn a_fault_strikes_the_call_that_it_is_aimed_at_and_no_other() {
+        let call = |method| Call::new(&MoRef::new("VirtualMachine", "vm-7"), method);
+        for (name, method, strikes) in [
+            ("*", "CloneVM_Task", true),
+            ("*", "Login", false),
+            ("clone", "CloneVM_Task", true),
+            ("CloneVM_Task", "CloneVM_Task", true),
+            ("clone", "Destroy_Task", false),
+            ("placement", "FindByInventoryPath", true),
+        ] {
+            assert_eq!(means(name, &call(method)), strikes, "{name} {method}");
+        }
     }
 }
