@@ -11,7 +11,7 @@ use evenkeel_providers::device::management::{ManagementOptions, ServerAddress, T
 use evenkeel_runtime::{Compiler, Runtime, RuntimeOptions};
 use serde_json::{Value, json};
 
-use crate::{AgentOptions, Settled};
+use crate::{AgentOptions, Settled, console, yaml};
 
 /// Where an installation has the component that decides.
 const COMPONENT: &str = "/usr/lib/evenkeel/device-update.wasm";
@@ -107,7 +107,11 @@ impl AgentArgs {
             steps: Steps::default(),
         };
         if self.port.is_some() {
-            eprintln!("  export KUBECONFIG={}", data_dir.join("kubeconfig").display());
+            let kubeconfig = data_dir.join("kubeconfig");
+            console::note(format_args!(
+                "  export KUBECONFIG={}",
+                console::word(&kubeconfig.display().to_string())
+            ));
         }
         crate::run(options, crate::interrupted()).await
     }
@@ -154,7 +158,7 @@ impl AgentArgs {
             Some(file) => {
                 let of_file = || format!("cannot use the settings of {}", file.display());
                 let text = std::fs::read_to_string(file).with_context(of_file)?;
-                serde_saphyr::from_str(&text).with_context(of_file)?
+                yaml::one(&text).with_context(of_file)?
             }
             None => json!({}),
         };

@@ -151,10 +151,7 @@ fn read(path: &Path) -> Result<(Vec<u8>, Value), FollowError> {
     let text = std::fs::read(path).map_err(trouble)?;
     let none = |reason: &str| FollowError::NoDevice { path: path.to_owned(), reason: reason.to_owned() };
     let utf8 = std::str::from_utf8(&text).map_err(|_| none("it is no UTF-8"))?;
-    // Modes are written `0644`: in every tool of Kubernetes that is an octal number.
-    let options = serde_saphyr::options! { legacy_octal_numbers: true };
-    let device: Value =
-        serde_saphyr::from_str_with_options(utf8, options).map_err(|_| none("it is no YAML"))?;
+    let device: Value = crate::yaml::one(utf8).map_err(|_| none("it is no YAML"))?;
     match device.get("kind").and_then(Value::as_str) {
         Some("Device") => {}
         Some(_) => return Err(none("its kind is another one")),

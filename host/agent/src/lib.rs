@@ -2,11 +2,16 @@
 //!
 //! It ends where it is told to; where the power goes, the next start goes on where this one was.
 
+// What cannot be written is an error, not a panic: see `console`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod args;
+pub mod console;
 mod follow;
 mod settings;
 mod store;
 mod tell;
+pub mod yaml;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,11 +1,14 @@
 //! The agent alone, for devices: `evenkeel agent` without the rest of the command line.
 
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
 use evenkeel_agent::Settled;
 use evenkeel_agent::args::AgentArgs;
+use evenkeel_agent::console::{self, Unwritten};
 use tracing_subscriber::EnvFilter;
 
 /// Keeps this machine as a Device says: files, hooks, applications, operating system.
@@ -34,23 +37,30 @@ fn main() -> ExitCode {
     if words.next().as_deref() == Some("__compile") {
         return evenkeel_runtime::compile_main(words);
     }
-    match run(&Cli::parse()) {
-        Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(settled)) => {
-            println!("{settled}");
-            if matches!(settled, Settled::Updated { .. }) { ExitCode::SUCCESS } else { ExitCode::from(1) }
-        }
+    match run(&Cli::parse()).and_then(|outcome| Ok(told(outcome)?)) {
+        Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            console::note(format_args!("error: {error:#}"));
             ExitCode::from(2)
         }
     }
 }
 
+/// Says how the update ended. The exit code does, too, where nobody reads the words.
+fn told(outcome: Option<Settled>) -> Result<ExitCode, Unwritten> {
+    let Some(settled) = outcome else { return Ok(ExitCode::SUCCESS) };
+    console::print(format_args!("{settled}\n")).or_else(Unwritten::unless_closed)?;
+    Ok(if matches!(settled, Settled::Updated { .. }) { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
 fn run(cli: &Cli) -> anyhow::Result<Option<Settled>> {
     let filter = EnvFilter::try_new(&cli.log).context("--log")?;
     let logging = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    logging.try_init().map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))?;
+    // It would tell on stderr that stderr cannot be written to, and panic on it.
+    logging
+        .log_internal_errors(false)
+        .try_init()
+        .map_err(|error| anyhow::anyhow!("cannot start logging: {error}"))?;
     let component = cli.agent.component().context(
         "no component decides: name one with --plugin, or install /usr/lib/evenkeel/device-update.wasm",
     )?;

@@ -58,7 +58,7 @@ fn with(path: &Path, config: &Value, manifest: &Manifest) -> Result<Value, Strin
     }
     let text = std::fs::read_to_string(path).map_err(unreadable)?;
     // The parser's own words quote the file, which may be one that was meant for another place.
-    let more: Value = serde_saphyr::from_str(&text).map_err(|_| "it is no YAML".to_owned())?;
+    let more: Value = crate::yaml::one(&text).map_err(|_| "it is no YAML".to_owned())?;
     if !more.is_object() {
         return Err("it is no mapping".to_owned());
     }

@@ -63,7 +63,7 @@ pub(super) async fn follow(
             });
             let line = line(&status, &condition);
             if line != before && !condition.is_null() {
-                eprintln!("{line}");
+                crate::console::note(format_args!("{line}"));
                 before = line;
             }
             if let Some(wanted) = &wanted

@@ -19,12 +19,14 @@ mod sandbox;
 mod scaffold;
 mod serving;
 mod test;
+mod values;
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::output::Unwritten;
 use crate::telemetry::LogFormat;
 
 /// How a command ended.
@@ -60,7 +62,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   evenkeel demo                           see Kite at work on an embedded Kubernetes
-  evenkeel demo vsphere-machine                   the same for machines on a simulated vCenter
+  evenkeel demo vsphere-machine           the same for machines on a simulated vCenter
   evenkeel sandbox --plugins DIR          an embedded Kubernetes for kubectl, with your plugins
   evenkeel run --plugins DIR              run plugins against the cluster of your kubeconfig
   evenkeel test plugins/kite              run a plugin's scenarios
@@ -97,20 +99,31 @@ enum Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are results; anything else is a usage error, which is clap's 2 too.
+        Err(error) if error.use_stderr() => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return ExitCode::from(2);
         }
+        // Help and version are results like others.
+        Err(help) => return ended(shown(&help)),
     };
     if let Command::Compile { args } = cli.command {
         return evenkeel_runtime::compile_main(args.iter().map(|arg| arg.to_string_lossy().into_owned()));
     }
-    match cli.run() {
+    ended(cli.run())
+}
+
+/// Prints help, in its colours.
+fn shown(help: &clap::Error) -> anyhow::Result<Exit> {
+    help.print().and_then(|()| std::io::stdout().flush()).map_err(Unwritten::from)?;
+    Ok(Exit::Fine)
+}
+
+fn ended(outcome: anyhow::Result<Exit>) -> ExitCode {
+    match outcome {
         Ok(Exit::Fine) => ExitCode::SUCCESS,
         Ok(Exit::Found) => ExitCode::from(1),
         // Whoever reads us has gone: as with other commands in a pipe, that is no error.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if has_nobody_to_read(&error) => ExitCode::SUCCESS,
         Err(error) => {
             report(&error);
             ExitCode::from(2)
@@ -156,15 +169,34 @@ fn report(error: &anyhow::Error) {
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
-        cause.downcast_ref::<std::io::Error>().is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
-    })
+/// Whether our own output has nobody to read it. A connection to somebody else that breaks is an error.
+fn has_nobody_to_read(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.downcast_ref::<Unwritten>().is_some_and(Unwritten::is_closed))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use anyhow::{Context, anyhow};
     use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_our_own_reader_is_no_error() {
+        let broken = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let within = Err::<(), _>(Unwritten::from(broken())).context("the report").expect_err("it is one");
+        for (error, expected) in [
+            (anyhow!(Unwritten::from(broken())), true),
+            (within, true),
+            (anyhow!(Unwritten::from(full)), false),
+            (anyhow!(broken()).context("cannot list the objects"), false),
+        ] {
+            assert_eq!(has_nobody_to_read(&error), expected, "{error:#}");
+        }
+    }
 
     #[test]
     fn the_arguments_do_not_contradict_each_other() {

@@ -1,9 +1,12 @@
 //! How results reach a person or a program: results on stdout, everything else on stderr.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
+use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
+
+pub use evenkeel_agent::console::{Unwritten, print, word};
 
 /// The form of a result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -16,11 +19,31 @@ pub enum Format {
 }
 
 /// Prints a value as JSON, indented.
+///
+/// # Errors
+/// If nobody can be told; see [`print`].
 pub fn json<T: Serialize>(value: &T) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)?;
-    Ok(())
+    Ok(print(format_args!("{}\n", serde_json::to_string_pretty(value)?))?)
+}
+
+/// [`print`] with a line's end.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::output::print(format_args!("{}\n", format_args!($($text)*))) };
+}
+pub(crate) use say;
+
+/// A line for stderr, which nobody need read.
+macro_rules! note {
+    ($($text:tt)*) => { evenkeel_agent::console::note(format_args!($($text)*)) };
+}
+pub(crate) use note;
+
+/// Says how a shell is led to the cluster of a kubeconfig.
+///
+/// # Errors
+/// If nobody can be told; see [`print`].
+pub fn kubeconfig(path: &Path) -> Result<(), Unwritten> {
+    say!("  export KUBECONFIG={}", word(&path.display().to_string()))
 }
 
 /// Whether to colour what goes to stdout: on terminals, unless `NO_COLOR` says otherwise.

@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 
+use anyhow::Context;
 use clap::ValueEnum;
 use tracing_subscriber::EnvFilter;
 
@@ -17,10 +18,13 @@ pub enum LogFormat {
 
 /// Starts logging to stderr; `filter` is in the words of `RUST_LOG`, as in `info` or `evenkeel_engine=debug`.
 pub fn start(filter: &str, format: LogFormat) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(filter)?;
+    let filter = EnvFilter::try_new(filter)
+        .with_context(|| format!("--log {filter:?} is no filter: write `info` or `evenkeel_engine=debug`"))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        // It would tell on stderr that stderr cannot be written to, and panic on it.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     let started = match format {
         LogFormat::Text => builder.try_init(),

@@ -8,7 +8,7 @@ use evenkeel_agent::{Settled, args};
 
 use super::Exit;
 use super::plugin::{self, BuildFlags};
-use crate::output::{self, Paint};
+use crate::output::{self, Paint, Unwritten, say};
 
 /// Keep this machine as a Device says: files, hooks, applications, operating system
 ///
@@ -17,7 +17,7 @@ use crate::output::{self, Paint};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  evenkeel agent --spec device.yaml --root /tmp/device
+  mkdir -p /tmp/device && evenkeel agent --spec device.yaml --root /tmp/device
   evenkeel agent --spec device.yaml --root /tmp/device --once
   evenkeel agent --root /tmp/device --port 0
   evenkeel agent --server https://service.example.test:7443 --server-ca ca.crt
@@ -44,7 +44,9 @@ pub fn run(args: AgentArgs) -> anyhow::Result<Exit> {
         Settled::Updated { .. } => (Paint::Good, Exit::Fine),
         Settled::Failed { .. } => (Paint::Bad, Exit::Found),
     };
-    println!("{}", output::paint(&settled.to_string(), paint, output::colour_stdout()));
+    // The exit code says it, too, where nobody reads the words.
+    say!("{}", output::paint(&settled.to_string(), paint, output::colour_stdout()))
+        .or_else(Unwritten::unless_closed)?;
     Ok(exit)
 }
 

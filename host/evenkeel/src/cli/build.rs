@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Exit;
 use super::plugin::BuildFlags;
 use crate::build::{Step, build_plugin};
-use crate::output::{self, Format, Paint};
+use crate::output::{self, Format, Paint, say};
 
 /// Build a plugin's crate into a component
 ///
@@ -39,7 +39,7 @@ pub fn run(args: BuildArgs) -> anyhow::Result<Exit> {
         Format::Json => output::json(&json!({
             "component": built.component, "digest": built.digest, "cached": built.cached,
         }))?,
-        Format::Text => println!("{}", built.component.display()),
+        Format::Text => say!("{}", built.component.display())?,
     }
     Ok(Exit::Fine)
 }

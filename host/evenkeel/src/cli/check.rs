@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Exit;
 use super::plugin::{self, BuildFlags};
-use crate::output::{self, Format, Paint};
+use crate::output::{self, Format, Paint, Unwritten, say};
 
 /// Tell whether a plugin is sound
 ///
@@ -69,23 +69,24 @@ pub fn run(args: CheckArgs) -> anyhow::Result<Exit> {
     let sound = findings.iter().all(|finding| finding.faults.is_empty());
     match args.output {
         Format::Json => output::json(&findings)?,
-        Format::Text => show(&findings),
+        Format::Text => show(&findings)?,
     }
     Ok(if sound { Exit::Fine } else { Exit::Found })
 }
 
-fn show(findings: &[Finding]) {
+fn show(findings: &[Finding]) -> Result<(), Unwritten> {
     let colour = output::colour_stdout();
     for finding in findings {
         if finding.faults.is_empty() {
-            println!("{} {}", output::paint("sound", Paint::Good, colour), finding.plugin.display());
+            say!("{} {}", output::paint("sound", Paint::Good, colour), finding.plugin.display())?;
             continue;
         }
-        println!("{} {}", output::paint("wrong", Paint::Bad, colour), finding.plugin.display());
+        say!("{} {}", output::paint("wrong", Paint::Bad, colour), finding.plugin.display())?;
         for fault in &finding.faults {
-            println!("  {fault}");
+            say!("  {fault}")?;
         }
     }
+    Ok(())
 }
 
 /// The verb as the contract spells it.

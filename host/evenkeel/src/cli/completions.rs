@@ -19,6 +19,6 @@ pub struct CompletionsArgs {
 pub fn run(args: CompletionsArgs) -> anyhow::Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "evenkeel", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    crate::output::print(format_args!("{}", String::from_utf8(script)?))?;
     Ok(Exit::Fine)
 }

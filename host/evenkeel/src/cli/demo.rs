@@ -21,9 +21,9 @@ use serde_json::json;
 use self::far_end::FarEnd;
 use self::stage::Stage;
 use super::plugin::BuildFlags;
-use super::serving::{self, DataArgs, Server};
+use super::serving::{self, DATA_DIR, DataArgs, Server};
 use super::{Exit, plugin};
-use crate::output::{self, Paint};
+use crate::output::{self, Paint, Unwritten, note, say};
 
 /// See a plugin at work on an embedded Kubernetes
 ///
@@ -174,11 +174,11 @@ pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
         let host = start_host(&args, &server, &far_end)?;
         server.write_kubeconfig()?;
         let narrator = tokio::spawn(narrate::follow(host.subscribe(), output::colour_stdout()));
-        println!("{}", heading(&format!("An embedded Kubernetes listens, with {beside}")));
-        println!("  export KUBECONFIG={}", server.kubeconfig.display());
+        say!("{}", heading(&format!("An embedded Kubernetes listens, with {beside}")))?;
+        output::kubeconfig(&server.kubeconfig)?;
         let digest = guest.digest().to_owned();
         host.load(guest, parse_settings(args.family.settings())?).await?;
-        println!("{}", heading(&format!("{title} runs as a component, {}", short(&digest))));
+        say!("{}", heading(&format!("{title} runs as a component, {}", short(&digest))))?;
         let _directory = match &args.plugins {
             Some(folder) => Some(serving::follow(&host, &runtime, folder, None).await?),
             None => None,
@@ -188,13 +188,16 @@ pub fn run(args: DemoArgs) -> anyhow::Result<Exit> {
         if let Err(error) = outcome {
             narrator.abort();
             serving::stop(&host).await;
-            eprintln!("{} {error:#}", output::paint("not reached:", Paint::Bad, output::colour_stderr()));
+            if error.is::<Unwritten>() {
+                return Err(error);
+            }
+            note!("{} {error:#}", output::paint("not reached:", Paint::Bad, output::colour_stderr()));
             return Ok(Exit::Found);
         }
         if args.once {
-            println!("{}", heading(&format!("Every expected state was reached ({})", stage.reached())));
+            say!("{}", heading(&format!("Every expected state was reached ({})", stage.reached())))?;
         } else {
-            invite(&server, args.family.tries());
+            invite(&args.data.data_dir, &server, args.family.tries())?;
             serving::interrupted().await?;
         }
         serving::stop(&host).await;
@@ -241,14 +244,41 @@ fn short(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
 }
 
-fn invite(server: &Server, tries: &[(&str, &str)]) {
-    println!("{}", heading("Your turn; each decision is shown as it is made"));
-    println!("  export KUBECONFIG={}", server.kubeconfig.display());
-    for (command, what) in tries {
-        println!(
-            "  {command:<86} {}",
-            output::paint(&format!("# {what}"), Paint::Dim, output::colour_stdout())
-        );
+/// A command of ours finds the journal where this host keeps it.
+fn with_data_dir(command: &str, data_dir: &Path) -> String {
+    if command.starts_with("evenkeel ") && data_dir != Path::new(DATA_DIR) {
+        format!("{command} --data-dir {}", output::word(&data_dir.display().to_string()))
+    } else {
+        command.to_owned()
     }
-    println!("Stop it with Ctrl-C.");
+}
+
+fn invite(data_dir: &Path, server: &Server, tries: &[(&str, &str)]) -> Result<(), Unwritten> {
+    say!("{}", heading("Your turn; each decision is shown as it is made"))?;
+    output::kubeconfig(&server.kubeconfig)?;
+    for (command, what) in tries {
+        let command = with_data_dir(command, data_dir);
+        say!("  {command:<86} {}", output::paint(&format!("# {what}"), Paint::Dim, output::colour_stdout()))?;
+    }
+    say!("Stop it with Ctrl-C.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn explain_is_shown_with_the_folder_that_the_journal_is_in() {
+        for (command, folder, expected) in [
+            ("evenkeel explain KiteUser ann", ".evenkeel", "evenkeel explain KiteUser ann"),
+            (
+                "evenkeel explain KiteUser ann",
+                "/tmp/a b",
+                "evenkeel explain KiteUser ann --data-dir '/tmp/a b'",
+            ),
+            ("kubectl get kiteusers", "/tmp/a b", "kubectl get kiteusers"),
+        ] {
+            assert_eq!(with_data_dir(command, Path::new(folder)), expected);
+        }
+    }
 }

@@ -13,9 +13,9 @@ use evenkeel_core::record::{CallReply, DeedOutcome, DeedRecord, End, PassRecord,
 use evenkeel_core::target::verb;
 use evenkeel_engine::journal;
 
-use super::Exit;
 use super::serving::DataArgs;
-use crate::output::{self, Format, Paint, paint};
+use super::{Exit, values};
+use crate::output::{self, Format, Paint, note, paint};
 
 /// Of what goes to providers and comes from them so much is shown: a task's outcome whole, a VM by its name and power.
 const GIST_CHARS_MAX: usize = 240;
@@ -38,13 +38,13 @@ pub struct ExplainArgs {
     /// The object's name.
     name: String,
     /// The object's namespace; any where absent.
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = values::namespace)]
     namespace: Option<String>,
     /// Ask the host that serves metrics or probes there, on loopback; `kubectl port-forward` leads to one in a cluster.
     #[arg(long, value_name = "ADDRESS")]
     host: Option<String>,
     /// Show only so many of the latest passes.
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value = "10", value_parser = values::at_least_one)]
     last: usize,
     /// The form.
     #[arg(long, short, value_enum, default_value_t)]
@@ -64,12 +64,12 @@ pub fn run(args: ExplainArgs) -> anyhow::Result<Exit> {
         if args.output == Format::Json {
             output::json(&records)?;
         }
-        eprintln!("No pass about {} {} is in the journal.", args.kind, args.name);
+        note!("No pass about {} {} is in the journal.", args.kind, args.name);
         return Ok(Exit::Found);
     }
     match args.output {
         Format::Json => output::json(&records)?,
-        Format::Text => print!("{}", text(&records, of, output::colour_stdout())),
+        Format::Text => output::print(format_args!("{}", text(&records, of, output::colour_stdout())))?,
     }
     Ok(Exit::Fine)
 }
@@ -94,10 +94,7 @@ fn from_files(data: &DataArgs, subject: &Subject, last: usize) -> anyhow::Result
         }
     })?;
     if skipped.lines > 0 {
-        eprintln!(
-            "({} lines of the journal are no records: a host was cut off while it wrote)",
-            skipped.lines
-        );
+        note!("({} lines of the journal are no records: a host was cut off while it wrote)", skipped.lines);
     }
     Ok(Explanation { records: records.into(), of })
 }

@@ -37,7 +37,7 @@ pub fn run(args: InspectArgs) -> anyhow::Result<Exit> {
         Format::Json => output::json(&json!({
             "digest": plugin.digest(), "bytes": size, "manifest": plugin.manifest(),
         }))?,
-        Format::Text => print!("{}", text(plugin.manifest(), plugin.digest(), size)),
+        Format::Text => output::print(format_args!("{}", text(plugin.manifest(), plugin.digest(), size)))?,
     }
     Ok(Exit::Fine)
 }

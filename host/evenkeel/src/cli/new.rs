@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use include_dir::{Dir, include_dir};
 
 use super::Exit;
+use crate::output::{say, word};
 
 /// The SDK goes along until a registry serves it, so that a project builds wherever it is put.
 static SDK: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plugins/sdk");
@@ -46,12 +47,19 @@ pub fn run(args: NewArgs) -> anyhow::Result<Exit> {
     }
     create(&args.name, &folder)
         .with_context(|| format!("cannot make the project in {}", folder.display()))?;
-    println!("Made the plugin {} in {}. Next:", args.name, folder.display());
-    println!("  cd {}", folder.display());
-    println!("  cargo test         # the pass, natively, in milliseconds");
-    println!("  evenkeel build     # the component");
-    println!("  evenkeel test .    # the scenarios, on an embedded Kubernetes");
+    say!("Made the plugin {} in {}. Next:", args.name, folder.display())?;
+    say!("  cd {}", quoted(&folder))?;
+    say!("  cargo test         # the pass, natively, in milliseconds")?;
+    say!("  evenkeel build     # the component")?;
+    say!("  evenkeel test .    # the scenarios, on an embedded Kubernetes")?;
     Ok(Exit::Fine)
+}
+
+/// A path as `cd` takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let dashes = if text.starts_with('-') { "-- " } else { "" };
+    format!("{dashes}{}", word(&text))
 }
 
 fn check_name(name: &str) -> anyhow::Result<()> {
@@ -65,8 +73,39 @@ fn check_name(name: &str) -> anyhow::Result<()> {
             "{name:?} is no plugin name: use 1 to 63 of a-z, 0-9 and -, a letter first and no - at the end"
         );
     }
+    // What a crate of that name would be in the way of: its own dependencies, the standard library, words of the language.
+    if TAKEN.contains(&name) || is_used(name) {
+        bail!(
+            "{name:?} cannot be the name of a crate: it is one that the project itself uses; choose another"
+        );
+    }
+    if KEYWORDS.contains(&name) {
+        bail!("{name:?} cannot be the name of a crate: it is a word of Rust; choose another");
+    }
     Ok(())
 }
+
+/// Whether the project uses a crate of that name: `serde-json` would be `serde_json` to Rust.
+fn is_used(name: &str) -> bool {
+    let of_crate = |name: &str| name.replace('-', "_");
+    let manifest = manifest("");
+    let used = manifest.lines().skip_while(|line| *line != "[workspace.dependencies]").skip(1);
+    let mut used = used.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once(" = "));
+    used.any(|(used, _)| of_crate(used) == of_crate(name))
+}
+
+/// Crates that each program has without naming them, and the one that the project is made of.
+const TAKEN: &[&str] =
+    &["alloc", "core", "evenkeel-sdk", "evenkeel-sdk-macros", "proc-macro", "proc_macro", "std", "test"];
+
+/// The words of Rust that are written in small letters.
+const KEYWORDS: &[&str] = &[
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate", "do", "dyn",
+    "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop",
+    "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref", "return", "self", "static",
+    "struct", "super", "trait", "true", "try", "type", "typeof", "unsafe", "unsized", "use", "virtual",
+    "where", "while", "yield",
+];
 
 fn create(name: &str, folder: &Path) -> anyhow::Result<()> {
     write(&folder.join("Cargo.toml"), &manifest(name))?;
@@ -150,7 +189,22 @@ mod tests {
         for name in ["", "Greeter", "-a", "a-", "a_b", "a/b", "1a", &"a".repeat(64)] {
             assert!(check_name(name).is_err(), "{name}");
         }
-        assert!(check_name("greeter-2").is_ok());
+        for name in ["core", "std", "test", "evenkeel-sdk", "serde", "serde-json", "fn", "gen", "yield"] {
+            let error = check_name(name).expect_err(name).to_string();
+            assert!(error.contains("choose another"), "{error}");
+        }
+        for name in ["greeter-2", "version", "panic", "tokio-watcher"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_shown_as_cd_takes_it() {
+        for (path, shown) in
+            [("greeter", "greeter"), ("/tmp/a b", "'/tmp/a b'"), ("-x", "-- -x"), ("-a b", "-- '-a b'")]
+        {
+            assert_eq!(quoted(Path::new(path)), shown);
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ use evenkeel_engine::{Host, HostOptions};
 use evenkeel_runtime::Runtime;
 
 use super::serving::{self, GRACE};
+use super::values;
+use crate::output::note;
 
 /// Where a host shows itself.
 #[derive(Clone, Debug, clap::Args)]
@@ -42,10 +44,10 @@ pub struct ElectionArgs {
     #[arg(long, help_heading = "Operations")]
     leader_elect: bool,
     /// The Lease that hosts share of which exactly one is to act.
-    #[arg(long, value_name = "NAME", default_value = "evenkeel", help_heading = "Operations")]
+    #[arg(long, value_name = "NAME", default_value = "evenkeel", value_parser = values::subdomain, help_heading = "Operations")]
     leader_elect_resource_name: String,
     /// The namespace of the Lease; that of the kubeconfig or of the Pod where absent.
-    #[arg(long, value_name = "NAMESPACE", help_heading = "Operations")]
+    #[arg(long, value_name = "NAMESPACE", value_parser = values::namespace, help_heading = "Operations")]
     leader_elect_resource_namespace: Option<String>,
 }
 
@@ -179,7 +181,7 @@ async fn serve(args: &AdminArgs, pages: &Arc<Pages>) -> anyhow::Result<Vec<Servi
             .with_context(|| format!("cannot listen on {address}"))?;
         for (page, served) in [("/metrics", serves.metrics), ("/livez and /readyz", serves.probes)] {
             if served {
-                eprintln!("Serving {page} on http://{}", server.address);
+                note!("Serving {page} on http://{}", server.address);
             }
         }
         servers.push(server);

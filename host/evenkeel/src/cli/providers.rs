@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use anyhow::Context;
+use evenkeel_agent::yaml;
 use evenkeel_providers::Providers;
 use evenkeel_providers::config::{ProvidersConfig, SecretRef};
 use evenkeel_providers::vsphere::credentials::{Credentials, Login, NoCredentials};
@@ -26,7 +27,7 @@ impl ProvidersArgs {
         let Some(file) = &self.file else { return Ok(Providers::default()) };
         let of_file = || format!("cannot use the providers of {}", file.display());
         let text = std::fs::read_to_string(file).with_context(of_file)?;
-        let config: ProvidersConfig = serde_saphyr::from_str(&text).with_context(of_file)?;
+        let config: ProvidersConfig = yaml::one(&text).with_context(of_file)?;
         let credentials = |secret: &SecretRef| -> Arc<dyn Credentials> {
             Arc::new(OfSecret { client: client.clone(), secret: secret.clone() })
         };

@@ -13,6 +13,7 @@ use kube::api::{Api, DynamicObject, ListParams, ObjectMeta};
 use kube::core::GroupVersionKind;
 
 use super::{Exit, kubeconfig, plugin};
+use crate::output::{note, say};
 
 /// Objects of one answer of the API server.
 const PAGE: u32 = 500;
@@ -74,19 +75,19 @@ pub fn run(args: PluginArgs) -> anyhow::Result<Exit> {
         held(&kube::Client::try_from(config)?, &manifest).await
     })?;
     if !held.is_empty() {
-        eprint!("{}", told(&manifest.name, &held));
+        note!("{}", told(&manifest.name, &held).trim_end());
         if !args.force {
-            eprintln!("Nothing was removed: delete these objects first, and wait until they are gone.");
+            note!("Nothing was removed: delete these objects first, and wait until they are gone.");
             return Ok(Exit::Found);
         }
     }
     if args.dry_run {
-        println!("No object bears a finalizer of {}: it may go.", manifest.name);
+        say!("No object bears a finalizer of {}: it may go.", manifest.name)?;
         return Ok(Exit::Fine);
     }
     fs::remove_file(&args.component)
         .with_context(|| format!("cannot remove {}", args.component.display()))?;
-    println!("Removed {}; a host that follows its folder lets go of it by itself.", args.component.display());
+    say!("Removed {}; a host that follows its folder lets go of it by itself.", args.component.display())?;
     Ok(Exit::Fine)
 }
 

@@ -1,29 +1,33 @@
 //! `evenkeel render`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use evenkeel_agent::yaml;
 use evenkeel_core::contract::Action;
 use evenkeel_core::guest::Guest;
-use evenkeel_core::record::{DeedOutcome, DeedRecord, End, PassRecord};
+use evenkeel_core::record::{DeedOutcome, DeedRecord, End, PassRecord, STRUCK};
 use evenkeel_core::target::verb;
 use evenkeel_engine::plugin::PluginSettings;
 use evenkeel_sim::scenario::world::{Start, World};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Exit;
 use super::plugin::{self, BuildFlags};
-use crate::output::{self, Format};
+use crate::output::{self, Format, note};
 
 /// Show what one pass would do, from files
 ///
-/// Puts the objects of the files on an embedded Kubernetes and prints what the first pass of the primary wants.
+/// Puts the objects of the files on an embedded Kubernetes and prints what the first pass of the primary wants. What is secret
+/// is struck out, as in the journal. Namespaces that objects are in and that no file holds are made.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  evenkeel render plugins/kite deploy/samples/kite/user.yaml
-  evenkeel render plugins/kite machine.yaml -o platform.yaml --stand-ins kubevirt,cdi
+  evenkeel render plugins/kite deploy/samples/kite/user.yaml -o deploy/samples/kite/platform.yaml
+  evenkeel render plugins/kite deploy/samples/kite/machine.yaml \\
+    -o deploy/samples/kite/platform.yaml --stand-ins kubevirt,cdi
   evenkeel render kite.wasm user.yaml --output json")]
 pub struct RenderArgs {
     /// A component (`*.wasm`) or the folder of a plugin's crate.
@@ -36,7 +40,7 @@ pub struct RenderArgs {
     /// The controller, where several look after the primary's kind.
     #[arg(long)]
     controller: Option<String>,
-    /// Stand-ins whose kinds are served.
+    /// Stand-ins whose kinds are served (kubevirt, cdi).
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     stand_ins: Vec<String>,
     /// The plugin's config, a YAML file.
@@ -54,9 +58,11 @@ pub fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     for file in &args.observed_resources {
         given.extend(documents(file)?);
     }
-    given.extend(documents(&args.primary)?);
+    let of_primary = documents(&args.primary)?;
     let primary =
-        given.last().with_context(|| format!("{} holds no object", args.primary.display()))?.clone();
+        of_primary.last().with_context(|| format!("{} holds no object", args.primary.display()))?.clone();
+    given.extend(of_primary);
+    let given: Vec<Value> = namespaces(&given).into_iter().chain(given).collect();
     let config = match &args.config {
         Some(file) => read_yaml::<Value>(file)?.to_string(),
         None => "{}".to_owned(),
@@ -65,9 +71,14 @@ pub fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     let guest: Arc<dyn Guest> = plugin::block_on(plugin::load(&runtime, &args.plugin, &args.build))?;
     let controller = controller(&guest, &primary, args.controller.as_deref())?;
     let record = one_pass(&guest, &controller, &config, &args.stand_ins, &given, &primary)?;
+    if serde_json::to_string(&record)?.contains(STRUCK) {
+        note!(
+            "note: what is secret stands as {STRUCK:?}, so that objects with it cannot be applied as they are"
+        );
+    }
     match args.output {
         Format::Json => output::json(&record)?,
-        Format::Text => print!("{}", text(&record)?),
+        Format::Text => output::print(format_args!("{}", text(&record)?))?,
     }
     Ok(match record.end {
         End::Failed { .. } => Exit::Found,
@@ -80,15 +91,31 @@ pub fn run(args: RenderArgs) -> anyhow::Result<Exit> {
     })
 }
 
+/// The namespaces in which objects are and that no file holds: nothing lies in one that is not there.
+fn namespaces(given: &[Value]) -> Vec<Value> {
+    let text =
+        |object: &Value, pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    let is_namespace = |object: &&Value| text(object, "/kind").as_deref() == Some("Namespace");
+    let there: BTreeSet<String> =
+        given.iter().filter(is_namespace).filter_map(|object| text(object, "/metadata/name")).collect();
+    let used: BTreeSet<String> = given
+        .iter()
+        .filter_map(|object| text(object, "/metadata/namespace"))
+        .filter(|name| !there.contains(name))
+        .collect();
+    let made = used.into_iter();
+    made.map(|name| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).collect()
+}
+
 fn read_yaml<T: serde::de::DeserializeOwned>(file: &Path) -> anyhow::Result<T> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_saphyr::from_str(&text).with_context(|| format!("{} is not valid", file.display()))
+    yaml::one(&text).with_context(|| format!("{} is not valid", file.display()))
 }
 
 fn documents(file: &Path) -> anyhow::Result<Vec<Value>> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
-        .with_context(|| format!("{} is not valid YAML", file.display()))?;
+    let documents: Vec<Value> =
+        yaml::all(&text).with_context(|| format!("{} is not valid YAML", file.display()))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
@@ -182,4 +209,31 @@ fn one(deed: &DeedRecord) -> anyhow::Result<String> {
         | Action::Enqueue(_)
         | Action::External(_) => head,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_namespaces_of_objects_are_there_though_no_file_holds_them() {
+        let object = |kind: &str, metadata: Value| json!({"kind": kind, "metadata": metadata});
+        let given = [
+            object("Namespace", json!({"name": "held"})),
+            object("Pod", json!({"namespace": "held", "name": "a"})),
+            object("Pod", json!({"namespace": "used", "name": "a"})),
+            object("Node", json!({"name": "n"})),
+        ];
+        let made = namespaces(&given);
+        assert_eq!(made, [json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "used"}})]);
+    }
+
+    #[test]
+    fn modes_in_files_are_octal_as_for_kubectl() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.yaml");
+        std::fs::write(&file, "defaultMode: 0644\n---\n---\ndefaultMode: '0644'\n").expect("a file");
+        let read = documents(&file).expect("YAML");
+        assert_eq!(read, [json!({"defaultMode": 420}), json!({"defaultMode": "0644"})]);
+    }
 }

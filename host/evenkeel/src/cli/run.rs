@@ -12,8 +12,8 @@ use evenkeel_engine::{Host, HostOptions};
 use super::operations::{AdminArgs, ElectionArgs, Operations};
 use super::providers::ProvidersArgs;
 use super::serving::{self, DataArgs};
-use super::{Exit, kubeconfig, plugin};
-use crate::output::{self, Paint};
+use super::{Exit, kubeconfig, plugin, values};
+use crate::output::{self, Paint, note};
 
 /// Between two tries to reach an API server that does not answer.
 const RETRY: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ pub struct RunArgs {
     #[arg(long)]
     install_crds: bool,
     /// Passes that run at once, at most.
-    #[arg(long, value_name = "COUNT", default_value_t = 8)]
+    #[arg(long, value_name = "COUNT", default_value = "8", value_parser = values::at_least_one)]
     workers: usize,
     #[command(flatten)]
     providers: ProvidersArgs,
@@ -89,7 +89,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
             return Ok(Exit::Fine);
         }
         let directory = operated.follow(&runtime, &args.plugins).await?;
-        eprintln!("Running plugins of {} against {}", args.plugins.display(), config.cluster_url);
+        note!("Running plugins of {} against {}", args.plugins.display(), config.cluster_url);
         show_files(&directory.files());
         serving::interrupted().await?;
         Ok(if operated.stop().await { Exit::Fine } else { Exit::Found })
@@ -100,7 +100,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<Exit> {
 async fn reached(cluster: &Cluster, config: &kube::Config) -> anyhow::Result<bool> {
     loop {
         let Err(error) = cluster.reach().await else { return Ok(true) };
-        eprintln!(
+        note!(
             "The API server {} does not answer; trying again every {} s ({})",
             config.cluster_url,
             RETRY.as_secs(),
@@ -132,10 +132,10 @@ pub fn show_files(files: &[FileStatus]) {
         let plugin = file.plugin.as_deref().unwrap_or("no plugin");
         match &file.refused {
             None => {
-                eprintln!("  {} {plugin} from {}", output::paint("loaded", Paint::Good, colour), file.file)
+                note!("  {} {plugin} from {}", output::paint("loaded", Paint::Good, colour), file.file)
             }
             Some(reason) => {
-                eprintln!("  {} {}: {reason}", output::paint("refused", Paint::Bad, colour), file.file)
+                note!("  {} {}: {reason}", output::paint("refused", Paint::Bad, colour), file.file)
             }
         }
     }

@@ -9,7 +9,7 @@ use super::operations::{AdminArgs, Operations};
 use super::providers::ProvidersArgs;
 use super::serving::{self, DataArgs, Server};
 use super::{Exit, plugin};
-use crate::output::{self, Format};
+use crate::output::{self, Format, say};
 
 /// Run an embedded Kubernetes for kubectl, with plugins on it
 ///
@@ -28,7 +28,7 @@ pub struct SandboxArgs {
     /// Port on loopback; 0 for any that is free.
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Stand-ins for systems that are not Kubernetes: their kinds are served, and they act.
+    /// Stand-ins for systems that are not Kubernetes (kubevirt, cdi): their kinds are served, and they act.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     stand_ins: Vec<String>,
     /// Keep what is in it in this file: a later start finds it again, also after a crash.
@@ -71,10 +71,10 @@ pub fn run(args: SandboxArgs) -> anyhow::Result<Exit> {
                 "address": server.listening.address.to_string(), "kubeconfig": server.kubeconfig, "plugins": files,
             }))?,
             Format::Text => {
-                println!("An embedded Kubernetes listens on https://{}", server.listening.address);
-                println!("  export KUBECONFIG={}", server.kubeconfig.display());
+                say!("An embedded Kubernetes listens on https://{}", server.listening.address)?;
+                output::kubeconfig(&server.kubeconfig)?;
                 super::run::show_files(&files);
-                println!("Stop it with Ctrl-C.");
+                say!("Stop it with Ctrl-C.")?;
             }
         }
         serving::interrupted().await?;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use self::rbac::RbacArgs;
 use super::{Exit, plugin};
+use crate::output::{note, say};
 
 /// Print what a cluster needs for a plugin: RBAC, CRDs, settings
 #[derive(Debug, clap::Args)]
@@ -74,7 +75,7 @@ pub fn run(args: ScaffoldArgs) -> anyhow::Result<Exit> {
             let crds =
                 manifest.crds.iter().map(|text| serde_json::from_str(text)).collect::<Result<Vec<_>, _>>()?;
             if crds.is_empty() {
-                eprintln!("{} brings no CustomResourceDefinitions along.", manifest.name);
+                note!("{} brings no CustomResourceDefinitions along.", manifest.name);
             }
             (plugin, crds)
         }
@@ -92,7 +93,7 @@ pub fn run(args: ScaffoldArgs) -> anyhow::Result<Exit> {
         Form::Json => crate::output::json(&documents)?,
         Form::Yaml => {
             for document in &documents {
-                println!("---\n{}", serde_saphyr::to_string(document)?.trim_end());
+                say!("---\n{}", serde_saphyr::to_string(document)?.trim_end())?;
             }
         }
     }

@@ -20,11 +20,14 @@ pub use evenkeel_agent::interrupted;
 /// How long passes under way may take when the host stops.
 pub const GRACE: Duration = Duration::from_secs(10);
 
+/// Where a host keeps what must outlive it, unless somebody says otherwise.
+pub const DATA_DIR: &str = ".evenkeel";
+
 /// Where a host keeps what must outlive it.
 #[derive(Clone, Debug, clap::Args)]
 pub struct DataArgs {
     /// Folder of the journal and the kubeconfig; one host at a time uses it.
-    #[arg(long, value_name = "DIR", default_value = ".evenkeel", env = "EVENKEEL_DATA_DIR")]
+    #[arg(long, value_name = "DIR", default_value = DATA_DIR, env = "EVENKEEL_DATA_DIR")]
     pub data_dir: PathBuf,
 }
 

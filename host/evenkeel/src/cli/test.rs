@@ -1,6 +1,5 @@
 //! `evenkeel test`.
 
-use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +15,8 @@ use evenkeel_sim::scenario::{file, run as runner, update};
 
 use super::plugin::{self, BuildFlags};
 use super::serving::interrupted;
-use super::{Exit, kubeconfig};
-use crate::output;
+use super::{Exit, kubeconfig, values};
+use crate::output::{self, note};
 
 /// The exit code of what Ctrl-C ended, as shells have it.
 const INTERRUPTED: i32 = 130;
@@ -48,7 +47,7 @@ pub struct TestArgs {
     #[arg(long)]
     update: bool,
     /// Scenarios that run at once; the number of processors where absent.
-    #[arg(long, short, value_name = "N", conflicts_with = "cluster")]
+    #[arg(long, short, value_name = "N", conflicts_with = "cluster", value_parser = values::at_least_one)]
     jobs: Option<usize>,
     /// Run them on a real API server, which must be empty but for what a new cluster has.
     #[arg(long, conflicts_with = "update")]
@@ -97,17 +96,17 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
             if updated.left > 0 {
                 told.push_str(&format!(", {} differences left for you", updated.left));
             }
-            eprintln!("{told}");
+            note!("{told}");
         }
         outcomes = run_all(&files, &guest, args.jobs);
     }
     let took = began.elapsed();
     match args.output {
         Form::Json => output::json(&outcomes)?,
-        Form::Junit => std::io::stdout().lock().write_all(report::junit(&outcomes, took).as_bytes())?,
+        Form::Junit => output::print(format_args!("{}", report::junit(&outcomes, took)))?,
         Form::Text => {
             let colour = if output::colour_stdout() { Colour::Always } else { Colour::Never };
-            std::io::stdout().lock().write_all(report::human(&outcomes, took, colour).as_bytes())?;
+            output::print(format_args!("{}", report::human(&outcomes, took, colour)))?;
         }
     }
     // Whoever breaks it off wants to know what came of the rest, too.
@@ -122,7 +121,7 @@ pub fn run(args: TestArgs) -> anyhow::Result<Exit> {
 fn on_a_cluster(args: &TestArgs, files: &[PathBuf], guest: &Arc<dyn Guest>) -> anyhow::Result<Vec<Outcome>> {
     let (kubeconfig, context) = (args.kubeconfig.as_deref(), args.context.as_deref());
     let config = plugin::block_on(kubeconfig::config(kubeconfig, context))?;
-    eprintln!("Running {} scenarios on {}", files.len(), config.cluster_url);
+    note!("Running {} scenarios on {}", files.len(), config.cluster_url);
     let cluster = Cluster::connect(config)?;
     let broken_off = Arc::new(AtomicBool::new(false));
     break_off(&broken_off);
@@ -131,7 +130,7 @@ fn on_a_cluster(args: &TestArgs, files: &[PathBuf], guest: &Arc<dyn Guest>) -> a
         done += 1;
         let mark = if outcome.passed() { "ok  " } else { "FAIL" };
         let seconds = Duration::from_micros(outcome.micros).as_secs_f64();
-        eprintln!("{done:>4}/{} {mark} {} ({seconds:.1} s)", files.len(), outcome.file);
+        note!("{done:>4}/{} {mark} {} ({seconds:.1} s)", files.len(), outcome.file);
         if broken_off.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     cluster.finish()?;
@@ -145,7 +144,7 @@ fn break_off(broken_off: &Arc<AtomicBool>) {
     std::thread::spawn(move || {
         let listening: anyhow::Result<()> = plugin::block_on(async {
             interrupted().await?;
-            eprintln!("Stopping after this scenario; once more to stop at once and leave its objects behind");
+            note!("Stopping after this scenario; once more to stop at once and leave its objects behind");
             broken_off.store(true, Ordering::Relaxed);
             interrupted().await?;
             std::process::exit(INTERRUPTED)
@@ -195,7 +194,7 @@ fn is_crate(folder: &Path) -> bool {
 fn run_all(files: &[PathBuf], guest: &Arc<dyn Guest>, jobs: Option<usize>) -> Vec<Outcome> {
     let jobs = jobs
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-        .clamp(1, files.len().max(1));
+        .min(files.len());
     let next = AtomicUsize::new(0);
     let mut outcomes: Vec<(usize, Outcome)> = std::thread::scope(|scope| {
         let work = || {

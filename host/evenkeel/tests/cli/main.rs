@@ -4,6 +4,7 @@ mod commands;
 mod docs;
 mod golden;
 mod project;
+mod streams;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -15,7 +15,7 @@ pub struct Project {
 }
 
 /// What cargo makes of it, kept between runs: most of it is other people's crates.
-fn target() -> PathBuf {
+pub fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("greeter-target")
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::far_end::FarEnd;
 use super::heading;
 use super::stage::{Kind, Stage};
+use crate::output::say;
 
 const ONE: &str = include_str!("../../../../../deploy/samples/device/one.yaml");
 const WEB: &str = include_str!("../../../../../deploy/samples/device/web.yaml");
@@ -151,15 +152,15 @@ async fn ended(stage: &mut Stage<'_>, what: &str, reason: &str) -> anyhow::Resul
 /// The device is updated twice: to a file, then to files, hooks and an application.
 pub async fn birth(stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()> {
     let tree = tree(far_end)?;
-    println!(
+    say!(
         "  The machine is {}; podman and podman-compose are stand-ins in it.",
         tree.folder.path().display()
-    );
-    println!("{}", heading("kubectl apply --server-side -f deploy/samples/device/one.yaml"));
+    )?;
+    say!("{}", heading("kubectl apply --server-side -f deploy/samples/device/one.yaml"))?;
     stage.apply(ONE).await?;
     ended(stage, "the file is in effect", "Updated").await?;
     stage.until("/etc/motd says so", |_| tree.text("etc/motd") == "This device is looked after.\n").await?;
-    println!("{}", heading("kubectl apply --server-side -f deploy/samples/device/web.yaml"));
+    say!("{}", heading("kubectl apply --server-side -f deploy/samples/device/web.yaml"))?;
     stage.apply(WEB).await?;
     ended(stage, "files, hooks and application are in effect", "Updated").await?;
     let settings = tree.path("etc/web/settings.conf");
@@ -180,18 +181,18 @@ pub async fn birth(stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()
 pub async fn life_and_death(stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()> {
     let tree = tree(far_end)?;
     let good = tree.files()?;
-    println!("{}", heading("echo mine > etc/motd"));
+    say!("{}", heading("echo mine > etc/motd"))?;
     std::fs::write(tree.path("etc/motd"), "mine\n")?;
     stage.until_asked("the file is put right", async || Ok(tree.files()? == good)).await?;
-    println!("{}", heading("The application dies"));
+    say!("{}", heading("The application dies"))?;
     tree.running().iter().try_for_each(std::fs::remove_file)?;
     runs(stage, tree, "it is started again").await?;
-    println!("{}", heading("kubectl apply --server-side -f deploy/samples/device/fails.yaml"));
+    say!("{}", heading("kubectl apply --server-side -f deploy/samples/device/fails.yaml"))?;
     stage.apply(FAILS).await?;
     ended(stage, "the update fails, because its hook says so", "Error").await?;
     stage.until_asked("each file is as it was, byte for byte", async || Ok(tree.files()? == good)).await?;
     runs(stage, tree, "the application runs again").await?;
-    println!("{}", heading("kubectl apply --server-side: a Device that wants nothing"));
+    say!("{}", heading(&format!("kubectl apply --server-side -f - <<< '{NOTHING}'")))?;
     stage.apply(NOTHING).await?;
     ended(stage, "nothing is managed any more", "Updated").await?;
     stage.until("the application is gone", |_| tree.running().is_empty()).await?;

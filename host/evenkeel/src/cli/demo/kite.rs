@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::heading;
 use super::stage::{Kind, Stage};
+use crate::output::say;
 
 const PLATFORM: &str = include_str!("../../../../../deploy/samples/kite/platform.yaml");
 const USER: &str = include_str!("../../../../../deploy/samples/kite/user.yaml");
@@ -39,10 +40,10 @@ pub const TRIES: &[(&str, &str)] = &[
 
 /// A user and a machine come to life.
 pub async fn birth(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    println!(
+    say!(
         "{}",
         heading("kubectl apply -f deploy/samples/kite/platform.yaml -f deploy/samples/kite/user.yaml")
-    );
+    )?;
     stage.apply(PLATFORM).await?;
     stage.apply(USER).await?;
     stage.state("the user is Ready", USERS, None, "ann", "/status/phase", "Ready").await?;
@@ -53,7 +54,7 @@ pub async fn birth(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ] {
         stage.there(kind, Some(TENANT), name).await?;
     }
-    println!("{}", heading("kubectl apply -f deploy/samples/kite/machine.yaml"));
+    say!("{}", heading("kubectl apply -f deploy/samples/kite/machine.yaml"))?;
     stage.apply(MACHINE).await?;
     stage
         .state("the disk is imported", MACHINES, Some(TENANT), "web", "/status/dataVolumePhase", "Succeeded")
@@ -76,7 +77,7 @@ pub async fn birth(stage: &mut Stage<'_>) -> anyhow::Result<()> {
 
 /// The machine is meddled with, stopped and deleted, and its user goes.
 pub async fn life_and_death(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    println!("{}", heading("kubectl -n tenant-ann delete service vps-web-web"));
+    say!("{}", heading("kubectl -n tenant-ann delete service vps-web-web"))?;
     let before = stage.uid(SERVICE, Some(TENANT), "vps-web-web");
     stage.delete(SERVICE, Some(TENANT), "vps-web-web").await?;
     stage
@@ -85,10 +86,13 @@ pub async fn life_and_death(stage: &mut Stage<'_>) -> anyhow::Result<()> {
             now.is_some() && now != before
         })
         .await?;
-    println!("{}", heading("kubectl -n tenant-ann patch ktvm web -p '{\"spec\":{\"powerState\":\"Off\"}}'"));
+    say!(
+        "{}",
+        heading("kubectl -n tenant-ann patch ktvm web --type merge -p '{\"spec\":{\"powerState\":\"Off\"}}'")
+    )?;
     stage.patch(MACHINES, Some(TENANT), "web", &json!({"spec": {"powerState": "Off"}})).await?;
     stage.state("the machine is stopped", MACHINES, Some(TENANT), "web", "/status/phase", "Stopped").await?;
-    println!("{}", heading("kubectl -n tenant-ann delete ktvm web"));
+    say!("{}", heading("kubectl -n tenant-ann delete ktvm web"))?;
     stage.delete(MACHINES, Some(TENANT), "web").await?;
     for (kind, name) in [
         (MACHINES, "web"),
@@ -100,9 +104,14 @@ pub async fn life_and_death(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     ] {
         stage.gone(kind, Some(TENANT), name).await?;
     }
-    println!("{}", heading("kubectl delete kiteuser ann"));
+    // A namespace outlives its user for so long; nobody wants to wait a minute for the end of a demo.
     let config = json!({"data": {"orphanNamespaceGraceSeconds": "1"}});
+    say!(
+        "{}",
+        heading(&format!("kubectl -n kite patch configmap kite-runtime-config --type merge -p '{config}'"))
+    )?;
     stage.patch(Kind("v1", "ConfigMap"), Some("kite"), "kite-runtime-config", &config).await?;
+    say!("{}", heading("kubectl delete kiteuser ann"))?;
     stage.delete(USERS, None, "ann").await?;
     stage.gone(USERS, None, "ann").await?;
     stage.gone(NAMESPACE, None, TENANT).await

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::far_end::FarEnd;
 use super::heading;
 use super::stage::{Kind, Stage};
+use crate::output::say;
 
 const CLASS: &str = include_str!("../../../../../deploy/samples/machine-class/class.yaml");
 const MACHINE: &str = include_str!("../../../../../deploy/samples/machine-class/machine.yaml");
@@ -22,7 +23,7 @@ pub const SETTINGS: &str = include_str!("../../../../../deploy/samples/machine-c
 /// What to try afterwards: the command, and what it shows.
 pub const TRIES: &[(&str, &str)] = &[
     ("kubectl -n shoot get machineclasses,machines", "the class and its machine"),
-    ("kubectl -n shoot delete machineclass small", "it stays while a machine uses it"),
+    ("kubectl -n shoot delete machineclass small --wait=false", "it stays while a machine uses it"),
     ("kubectl -n shoot delete machine worker-1", "VM, Node, machine and class go, in this order"),
     ("evenkeel explain Machine worker-1 -n shoot", "why it did that, and what the cloud said"),
 ];
@@ -37,18 +38,18 @@ pub fn drivers(far_end: &FarEnd) -> Value {
 
 /// A class is held, and its machine joins.
 pub async fn birth(stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()> {
-    println!("{}", heading("kubectl apply -f deploy/samples/machine-class/class.yaml"));
+    say!("{}", heading("kubectl apply -f deploy/samples/machine-class/class.yaml"))?;
     stage.apply_changed(CLASS, |object| place(object, far_end)).await?;
     for secret in ["small-user-data", "cloud"] {
         stage.object(&format!("the Secret {secret} is held"), of(SECRETS, secret), is_held).await?;
     }
-    println!("{}", heading("kubectl apply -f deploy/samples/machine-class/machine.yaml"));
+    say!("{}", heading("kubectl apply -f deploy/samples/machine-class/machine.yaml"))?;
     stage.apply(MACHINE).await?;
     stage.object("the class is held", of(CLASSES, "small"), is_held).await?;
     stage
         .object("a VM is made", of(MACHINES, "worker-1"), |object| object["spec"]["providerID"].is_string())
         .await?;
-    println!("{}", heading("The VM boots, and its Node joins"));
+    say!("{}", heading("The VM boots, and its Node joins"))?;
     stage.apply("{apiVersion: v1, kind: Node, metadata: {name: worker-1}}").await?;
     let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     stage.patch_status((NODES, None, "worker-1"), &ready).await?;
@@ -66,11 +67,11 @@ pub async fn birth(stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()
 
 /// The class is deleted in use, and goes with its last machine.
 pub async fn life_and_death(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    println!("{}", heading("kubectl -n shoot delete machineclass small"));
+    say!("{}", heading("kubectl -n shoot delete machineclass small --wait=false"))?;
     stage.delete(CLASSES, Some(SHOOT), "small").await?;
     stage.event("it stays, and says who uses it", SHOOT, "StillReferenced").await?;
     stage.object("the class is still held", of(CLASSES, "small"), is_held).await?;
-    println!("{}", heading("kubectl -n shoot delete machine worker-1"));
+    say!("{}", heading("kubectl -n shoot delete machine worker-1"))?;
     stage.delete(MACHINES, Some(SHOOT), "worker-1").await?;
     stage.gone(MACHINES, Some(SHOOT), "worker-1").await?;
     stage.gone(NODES, None, "worker-1").await?;

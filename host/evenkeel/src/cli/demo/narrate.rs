@@ -10,14 +10,14 @@ use evenkeel_engine::PassRecord;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::output::{Paint, paint};
+use crate::output::{Paint, note, paint};
 
 /// Prints what was done and what failed, until the host is gone.
 pub async fn follow(mut passes: Receiver<Arc<PassRecord>>, colour: bool) {
     loop {
         match passes.recv().await {
             Ok(pass) => show(&pass, colour),
-            Err(RecvError::Lagged(missed)) => eprintln!("  ({missed} passes were too quick to show)"),
+            Err(RecvError::Lagged(missed)) => note!("  ({missed} passes were too quick to show)"),
             Err(RecvError::Closed) => return,
         }
     }

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use evenkeel_agent::yaml;
 use evenkeel_sandbox::Sandbox;
 use evenkeel_sim::scenario::kinds::Kinds;
 use evenkeel_sim::scenario::user::{delete_options, path};
 use http::Request;
 use serde_json::Value;
 
-use crate::output::{self, Paint};
+use crate::output::{self, Paint, say};
 
 /// How often a state is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -48,10 +49,7 @@ impl<'a> Stage<'a> {
 
     /// Applies the documents of a sample, each changed to what the stage has.
     pub async fn apply_changed(&self, documents: &str, change: impl Fn(&mut Value)) -> anyhow::Result<()> {
-        // As kubectl reads them: a mode that is written `0644` is an octal number.
-        let options = serde_saphyr::options! { legacy_octal_numbers: true };
-        let objects = serde_saphyr::from_multiple_with_options::<Value>(documents, options);
-        for mut object in objects.context("a sample is no YAML")? {
+        for mut object in yaml::all::<Value>(documents).context("a sample is no YAML")? {
             change(&mut object);
             let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
             let (kind, name) =
@@ -210,13 +208,12 @@ impl<'a> Stage<'a> {
             }
             tokio::time::sleep(LOOK_OUTSIDE).await;
         }
-        self.told(what);
-        Ok(())
+        self.told(what)
     }
 
-    fn told(&mut self, what: &str) {
+    fn told(&mut self, what: &str) -> anyhow::Result<()> {
         self.reached += 1;
-        println!("  {} {what}", output::paint("reached:", Paint::Good, output::colour_stdout()));
+        Ok(say!("  {} {what}", output::paint("reached:", Paint::Good, output::colour_stdout()))?)
     }
 
     /// Waits until something is so.
@@ -228,7 +225,6 @@ impl<'a> Stage<'a> {
             }
             tokio::time::sleep(LOOK).await;
         }
-        self.told(what);
-        Ok(())
+        self.told(what)
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::far_end::{FarEnd, vm_of};
 use super::heading;
 use super::stage::{Kind, Stage};
+use crate::output::say;
 
 const NAMESPACE: &str = include_str!("../../../../../deploy/samples/capv-machine/namespace.yaml");
 const MACHINE: &str = include_str!("../../../../../deploy/samples/capv-machine/machine.yaml");
@@ -34,7 +35,7 @@ fn machine() -> (Kind, Option<&'static str>, &'static str) {
 /// A machine gets its VM.
 pub async fn birth(stage: &mut Stage<'_>, far_end: &FarEnd) -> anyhow::Result<()> {
     let samples = "deploy/samples/capv-machine";
-    println!("{}", heading(&format!("kubectl apply -f {samples}/namespace.yaml -f {samples}/machine.yaml")));
+    say!("{}", heading(&format!("kubectl apply -f {samples}/namespace.yaml -f {samples}/machine.yaml")))?;
     stage.apply(NAMESPACE).await?;
     stage.apply_changed(MACHINE, |object| place(object, far_end)).await?;
     let is = |pointer: &'static str, wanted: &'static str| {
@@ -63,10 +64,11 @@ pub async fn life_and_death(stage: &mut Stage<'_>, far_end: &FarEnd, host: &Host
     let uuid = object["status"]["instanceUUID"].as_str().unwrap_or_default().to_owned();
     let metadata = |vm: &Value| vm["extraConfig"]["guestinfo.metadata"].clone();
     let before = metadata(&vm_of(host, &uuid).await?);
-    println!("{}", heading("kubectl -n cluster-a patch vsm m-0: another name server"));
     let devices =
         json!([{"networkName": "/DC0/network/DC0_DVPG0", "dhcp4": true, "nameservers": ["10.0.0.53"]}]);
-    stage.patch(MACHINES, Some(CLUSTER), "m-0", &json!({"spec": {"network": {"devices": devices}}})).await?;
+    let other = json!({"spec": {"network": {"devices": devices}}});
+    say!("{}", heading(&format!("kubectl -n cluster-a patch vsm m-0 --type merge -p '{other}'")))?;
+    stage.patch(MACHINES, Some(CLUSTER), "m-0", &other).await?;
     stage
         .until_asked("the guest's metadata is written anew", async || {
             let now = metadata(&vm_of(host, &uuid).await?);
@@ -74,12 +76,12 @@ pub async fn life_and_death(stage: &mut Stage<'_>, far_end: &FarEnd, host: &Host
         })
         .await?;
     if let FarEnd::Simulated(twin) = far_end {
-        println!("{}", heading("Somebody switches the VM off in vCenter"));
+        say!("{}", heading("Somebody switches the VM off in vCenter"))?;
         let vm = vm_of(host, &uuid).await?["vm"].clone();
         evenkeel_providers::twins::Twin::control(&**twin, &json!({"set-vm": {"vm": vm, "power": "off"}}))?;
         stage.until_asked("it is on again", async || Ok(vm_of(host, &uuid).await?["power"] == "on")).await?;
     }
-    println!("{}", heading("kubectl -n cluster-a delete vsm m-0"));
+    say!("{}", heading("kubectl -n cluster-a delete vsm m-0"))?;
     stage.delete(MACHINES, Some(CLUSTER), "m-0").await?;
     stage.gone(MACHINES, Some(CLUSTER), "m-0").await?;
     stage.until_asked("vCenter has no VM of it", async || Ok(vm_of(host, &uuid).await?.is_null())).await

@@ -5,20 +5,23 @@ use evenkeel_core::rights::{Accounts, Only, rights, roles};
 use evenkeel_sim::scenario::kinds::Kinds;
 use serde_json::Value;
 
+use crate::cli::values;
+use crate::output::note;
+
 /// Whose rights are printed.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RbacArgs {
     /// Namespace of the accounts.
-    #[arg(long, short, default_value = "evenkeel-system")]
+    #[arg(long, short, default_value = "evenkeel-system", value_parser = values::namespace)]
     namespace: String,
     /// Service account of the host, which reads for all plugins and writes in the plugin's name.
-    #[arg(long, value_name = "NAME", default_value = "evenkeel")]
+    #[arg(long, value_name = "NAME", default_value = "evenkeel", value_parser = values::subdomain)]
     host_account: String,
     /// Let the host apply the CustomResourceDefinitions that the plugin brings along (`evenkeel run --install-crds`).
     #[arg(long)]
     install_crds: bool,
     /// A namespace of the grant in the plugin's settings; may be repeated. Roles there take the place of ClusterRoles.
-    #[arg(long = "grant-namespace", value_name = "NAMESPACE", value_delimiter = ',')]
+    #[arg(long = "grant-namespace", value_name = "NAMESPACE", value_delimiter = ',', value_parser = values::namespace)]
     grant_namespaces: Vec<String>,
 }
 
@@ -29,7 +32,7 @@ pub fn documents(manifest: &Manifest, args: &RbacArgs, plural: &dyn Fn(&Gvk) -> 
     let only = Only { namespaces: &args.grant_namespaces, cluster_wide };
     let needed = rights(manifest, plural);
     for sentence in &needed.wider {
-        eprintln!("note: wider than the manifest, which the host still holds the plugin to: {sentence}");
+        note!("note: wider than the manifest, which the host still holds the plugin to: {sentence}");
     }
     let accounts = Accounts {
         plugin: &manifest.name,
