@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::checked;
 use super::expected::Assertion;
 use super::step::{STEPS_MAX, Step, expand};
+use super::yaml;
 
 /// Files of at most this size are read: a scenario is for people.
 pub const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -171,7 +172,7 @@ pub enum FileError {
 
 /// Parses one file's text; `path` is for messages only.
 pub fn parse(path: &Path, text: &str) -> Result<Scenario, FileError> {
-    serde_saphyr::from_str(text).map_err(|error| {
+    yaml::read_as(text).map_err(|error| {
         let told = || error.location().map_or((1, 1), |at| (at.line(), at.column()));
         let second = matches!(error.without_snippet(), serde_saphyr::Error::MultipleDocuments { .. });
         // The reader tells where the first ends.

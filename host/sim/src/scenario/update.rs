@@ -104,11 +104,11 @@ fn with_what_happened(text: &str, included: usize, outcome: &Outcome) -> Option<
 fn with_changes(text: &str, changes: &[Change<'_>]) -> Option<String> {
     let edits = changes.iter().flat_map(|change| change.edits.iter().cloned()).collect();
     let new = yaml::with(text, edits);
-    let mut wanted: Value = serde_saphyr::from_str(text).ok()?;
+    let mut wanted: Value = yaml::read_as(text).ok()?;
     for Change { path, value, .. } in changes {
         *place(&mut wanted, path)? = (*value).clone();
     }
-    let same = serde_saphyr::from_str::<Value>(&new).is_ok_and(|read| read == wanted)
+    let same = yaml::read_as::<Value>(&new).is_ok_and(|read| read == wanted)
         && yaml::read(&new)?.comments() == yaml::read(text)?.comments();
     same.then_some(new)
 }

@@ -5,7 +5,16 @@ mod list;
 use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, StructureStyle};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// Reads a text as kubectl does: a mode that is written `0644` is an octal number.
+///
+/// # Errors
+/// If it is no YAML, or is not of this form.
+pub(super) fn read_as<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
+    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { legacy_octal_numbers: true })
+}
 
 /// A node with its place in the text.
 #[derive(Debug)]
@@ -191,7 +200,7 @@ fn scalar(value: &Value, in_flow: bool) -> String {
     let plain = begins
         && !text.ends_with(' ')
         && text.chars().all(fits)
-        && serde_saphyr::from_str::<Value>(text).is_ok_and(|read| read == *value);
+        && read_as::<Value>(text).is_ok_and(|read| read == *value);
     // JSON's strings are YAML's double-quoted ones.
     if plain { text.clone() } else { value.to_string() }
 }
@@ -201,6 +210,16 @@ mod tests {
     use super::*;
     use expect_test::{Expect, expect};
     use serde_json::json;
+
+    #[test]
+    fn a_number_with_a_leading_zero_is_octal_as_for_kubectl_and_a_text_of_these_letters_is_in_quotes() {
+        let read = |text| read_as::<Value>(text).expect("it is YAML");
+        assert_eq!(
+            (read("mode: 0644"), read("mode: '0644'")),
+            (json!({"mode": 420}), json!({"mode": "0644"}))
+        );
+        assert_eq!(scalar(&json!("0644"), false), "\"0644\"");
+    }
 
     const TEXT: &str = "\
 # a story

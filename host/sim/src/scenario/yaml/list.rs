@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{Edit, Placed, scalar};
+use super::{Edit, Placed, read_as, scalar};
 
 /// An item of a block list.
 struct Line {
@@ -37,7 +37,7 @@ pub(super) fn block(text: &str, at: &Placed, items: &[Placed], values: &[Value])
 
 /// Runs of items that stay: where they begin among the old and the new, and how many they are.
 fn kept(text: &str, lines: &[Line], values: &[Value]) -> Vec<(usize, usize, usize)> {
-    let read = |line: &Line| serde_saphyr::from_str::<Value>(&text[line.item.clone()]).ok();
+    let read = |line: &Line| read_as::<Value>(&text[line.item.clone()]).ok();
     let old: Vec<String> =
         lines.iter().map(|line| read(line).map_or_else(String::new, |value| value.to_string())).collect();
     let new: Vec<String> = values.iter().map(Value::to_string).collect();
