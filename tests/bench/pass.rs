@@ -178,7 +178,7 @@ fn observation(observation: &Observation) -> evenkeel_sdk::Observation {
     let query = match &observation.query {
         Query::Get(get) => evenkeel_sdk::Query::Get(evenkeel_sdk::GetQuery {
             object: object(&get.object),
-            view: get.view.clone(),
+            view: get.view.join("\n"),
         }),
         Query::List(list) => evenkeel_sdk::Query::List(evenkeel_sdk::ListQuery {
             gvk: gvk(&list.gvk),
@@ -193,7 +193,7 @@ fn observation(observation: &Observation) -> evenkeel_sdk::Observation {
                 })
                 .collect(),
             controlled_by: list.controlled_by.clone(),
-            view: list.view.clone(),
+            view: list.view.join("\n"),
         }),
         Query::Clock | Query::External(_) => evenkeel_sdk::Query::Clock,
     };

@@ -85,13 +85,13 @@ pub struct Get<'p, K> {
 
 impl<'p, K: Kind + DeserializeOwned> Get<'p, K> {
     pub(crate) fn new(pass: &'p Pass, place: Place) -> Self {
-        let view = owned(K::pointers());
+        let view = view(K::pointers());
         Self { pass, query: GetQuery { object: reference::<K>(place), view }, kind: PhantomData }
     }
 
     /// Only these parts matter (JSON pointers): a change elsewhere does not run the pass again.
     pub fn view(mut self, pointers: &[&str]) -> Self {
-        self.query.view = owned(pointers);
+        self.query.view = view(pointers);
         self
     }
 
@@ -132,7 +132,7 @@ impl<'p, K: Kind + DeserializeOwned> List<'p, K> {
             labels: String::new(),
             fields: Vec::new(),
             controlled_by: None,
-            view: owned(K::pointers()),
+            view: view(K::pointers()),
         };
         Self { pass, query, kind: PhantomData }
     }
@@ -164,7 +164,7 @@ impl<'p, K: Kind + DeserializeOwned> List<'p, K> {
 
     /// Only these parts matter (JSON pointers): a change elsewhere does not run the pass again.
     pub fn view(mut self, pointers: &[&str]) -> Self {
-        self.query.view = owned(pointers);
+        self.query.view = view(pointers);
         self
     }
 
@@ -243,8 +243,9 @@ pub(crate) fn mismatch(query: &Query) -> Stop {
     Stop::transient(format!("the host gave another kind of answer to {}", query_text(query)))
 }
 
-fn owned(pointers: &[&str]) -> Vec<String> {
-    pointers.iter().map(|&pointer| pointer.to_owned()).collect()
+/// The pointers of a view as the contract has them, one a line.
+pub(crate) fn view(pointers: &[&str]) -> String {
+    pointers.join("\n")
 }
 
 fn parse<T: DeserializeOwned>(query: &Query, text: &str) -> Result<T, Stop> {

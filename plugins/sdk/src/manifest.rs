@@ -5,6 +5,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use crate::ask::view;
 use crate::{Controller, Kind, Manifest, Permission, ProviderUse, Verb};
 
 /// Starts a manifest.
@@ -78,7 +79,7 @@ pub fn controller<K: Kind>(name: &str) -> ControllerBuilder {
         name: name.to_owned(),
         primary: K::gvk(),
         labels: String::new(),
-        view: K::pointers().iter().map(|&pointer| pointer.to_owned()).collect(),
+        view: view(K::pointers()),
         resync: None,
     })
 }
@@ -95,7 +96,7 @@ impl ControllerBuilder {
 
     /// Only these parts of the primary matter (JSON pointers): a change elsewhere runs no pass.
     pub fn view(mut self, pointers: &[&str]) -> Self {
-        self.0.view = pointers.iter().map(|&pointer| pointer.to_owned()).collect();
+        self.0.view = view(pointers);
         self
     }
 

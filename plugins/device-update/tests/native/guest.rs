@@ -45,7 +45,7 @@ fn manifest(it: sdk::Manifest) -> host::Manifest {
                 name: it.name,
                 primary: from_gvk(&it.primary),
                 labels: it.labels,
-                view: it.view,
+                view: it.view.lines().map(str::to_owned).collect(),
                 resync: it.resync,
             })
             .collect(),
