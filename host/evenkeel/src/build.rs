@@ -144,7 +144,7 @@ pub fn build_plugin(
     let _lock = lock(&out, progress)?;
     let sources = plugin.digest()?;
     let installed = Toolchain::installed(&plugin.folder);
-    let identity = installed.as_ref().and_then(|toolchain| toolchain.identity(&plugin.folder));
+    let identity = installed.as_ref().and_then(|toolchain| compiler(toolchain, &plugin));
     let component = out.join(format!("{}.wasm", plugin.name));
     let key = out.join(format!("{}.key", plugin.name));
     // The key names the component too: one that somebody replaced is built anew.
@@ -167,7 +167,7 @@ pub fn build_plugin(
     refuse_imports(&wasm)?;
     let digest = digest(&wasm);
     replace(&component, &wasm)?;
-    let compiler = toolchain.identity(&plugin.folder);
+    let compiler = compiler(&toolchain, &plugin);
     let made_of = Key { sources: &sources, compiler: compiler.as_deref(), component: &digest };
     replace(&key, made_of.to_string().as_bytes())?;
     progress(&Step::Done { component: component.clone(), bytes: wasm.len() });
@@ -252,16 +252,21 @@ fn compile(plugin: &Crate, toolchain: &Toolchain) -> Result<PathBuf, BuildError>
     Ok(target.join(TARGET).join(profile).join(format!("{}.wasm", plugin.name.replace('-', "_"))))
 }
 
+/// Which compiler it is, and what it is told: either may be another tomorrow.
+fn compiler(toolchain: &Toolchain, plugin: &Crate) -> Option<String> {
+    toolchain.identity(&plugin.folder).map(|identity| format!("{identity}\n{OPTIONS}"))
+}
+
+const OPTIONS: &str = "-Ctarget-cpu=mvp \
+                       -Ctarget-feature=+mutable-globals,+sign-ext,+nontrapping-fptoint,+multivalue,+reference-types";
+
 /// What the compiler is told besides. Two builds in two folders give one component: no path of this machine is in it. And short
 /// copies are the SDK's own: the instruction for it is a call of the host, which takes longer than most of them.
 fn flags(plugin: &Crate) -> String {
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")));
-    let mut flags = format!(
-        "-Ctarget-cpu=mvp -Ctarget-feature=+mutable-globals,+sign-ext,+nontrapping-fptoint,+multivalue,+reference-types --remap-path-prefix={}=/plugin",
-        plugin.workspace.display()
-    );
+    let mut flags = format!("{OPTIONS} --remap-path-prefix={}=/plugin", plugin.workspace.display());
     if let Some(home) = home {
         flags.push_str(&format!(" --remap-path-prefix={}=/cargo", home.display()));
     }

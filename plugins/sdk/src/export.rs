@@ -29,6 +29,11 @@ pub fn run<P: Plugin>(request: Request) -> Result<Reply, Failure> {
 #[macro_export]
 macro_rules! plugin {
     ($plugin:ty) => {
+        // Natively nobody calls it but its tests; what it is made of is not unused for that.
+        #[cfg(not(target_family = "wasm"))]
+        const _: (fn() -> $crate::Manifest, fn($crate::Request) -> Result<$crate::Reply, $crate::Failure>) =
+            (<$plugin as $crate::Plugin>::describe, $crate::run::<$plugin>);
+
         #[cfg(target_family = "wasm")]
         const _: () = {
             struct Exported;
